@@ -1,0 +1,213 @@
+//! What is recorded. Facts are journaled, commands are not: replay never runs a decision again, so decision logic may
+//! change without breaking old journals.
+
+use leasehold_types::{
+    Class, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId, TenantName,
+    Ttl, WallTime,
+};
+
+use crate::command::{ForceTarget, Operator, Sharing};
+
+/// One thing that happened. Every prefix of a journal's facts is a lawful state.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Fact {
+    /// A lease was given.
+    Granted(Box<Granted>),
+    /// A holder gave its lease back.
+    Released {
+        /// Which.
+        lease_id: LeaseId,
+        /// For people.
+        at: WallTime,
+        /// Under this key.
+        key: Option<RequestKey>,
+    },
+    /// A lease's time ended.
+    Expired {
+        /// Which.
+        lease_id: LeaseId,
+        /// Whether it had reached its longest age.
+        max_hold: bool,
+        /// For people.
+        at: WallTime,
+    },
+    /// A session began.
+    SessionOpened(Box<SessionBegan>),
+    /// A session ended, and with it every lease in it.
+    SessionEnded {
+        /// Which.
+        session_id: SessionId,
+        /// How.
+        cause: SessionEnd,
+        /// For people.
+        at: WallTime,
+        /// Under this key.
+        key: Option<RequestKey>,
+    },
+    /// An operator took a resource away from holders, perhaps none. Is its own audit entry, so that the two cannot part.
+    ForceReleased(Box<Forced>),
+    /// A renewal came with another ttl (R5).
+    TtlChanged {
+        /// Whose.
+        of: LifeId,
+        /// From now on.
+        ttl: Ttl,
+    },
+    /// The remaining time of a long lease (R6) and the age of one with a max hold.
+    Noted {
+        /// Whose.
+        of: LifeId,
+        /// What was left of the armed ttl.
+        remaining_ms: u64,
+        /// How old it was.
+        age_ms: u64,
+    },
+    /// The first renewal after a note: the full ttl counts again (R6).
+    NoteCleared {
+        /// Whose.
+        of: LifeId,
+    },
+    /// A lock delay is over.
+    DelayEnded {
+        /// Where.
+        resource: ResourceKey,
+        /// The token whose ending opened it.
+        token: FencingToken,
+    },
+    /// An id that nobody knew was released; it cannot be granted while this is remembered.
+    IdClosed {
+        /// By whom.
+        tenant: TenantName,
+        /// Which.
+        lease_id: LeaseId,
+        /// Under this key.
+        key: Option<RequestKey>,
+    },
+    /// Remembered outcomes up to this number are forgotten.
+    Forgotten {
+        /// Of whom.
+        tenant: TenantName,
+        /// Up to and with this.
+        through: u64,
+    },
+    /// A client has taken note of endings in its session.
+    EndingsSeen {
+        /// Whose.
+        session_id: SessionId,
+        /// Which.
+        lease_ids: Vec<LeaseId>,
+    },
+    /// Generation and token floor were raised. Is its own audit entry.
+    Recovered {
+        /// The new generation.
+        generation: Generation,
+        /// Every later token is above this.
+        token_floor: u64,
+        /// Who and why.
+        operator: Operator,
+        /// The authenticated caller.
+        identity: Option<Box<str>>,
+        /// For people.
+        at: WallTime,
+    },
+    /// The active node shut down in order (J16).
+    Resigned,
+}
+
+/// A lease was given.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Granted {
+    /// The lease.
+    pub lease_id: LeaseId,
+    /// Of what.
+    pub resource: ResourceKey,
+    /// To whom.
+    pub owner: OwnerId,
+    /// In which session.
+    pub session: Option<SessionId>,
+    /// How it is shared.
+    pub sharing: Sharing,
+    /// Which place of a semaphore.
+    pub permit: Option<Permit>,
+    /// What for.
+    pub class: Class,
+    /// How long without renewal.
+    pub ttl: Ttl,
+    /// Longest age.
+    pub max_hold_ms: Option<u64>,
+    /// Quiet time after an expiry.
+    pub lock_delay_ms: u64,
+    /// Free-form.
+    pub labels: Labels,
+    /// Larger than every earlier one.
+    pub token: FencingToken,
+    /// For people.
+    pub at: WallTime,
+    /// Under this key.
+    pub key: Option<RequestKey>,
+}
+
+/// A session began.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct SessionBegan {
+    /// Which.
+    pub session_id: SessionId,
+    /// Of which tenant.
+    pub tenant: TenantName,
+    /// Whose.
+    pub owner: OwnerId,
+    /// How long without renewal.
+    pub ttl: Ttl,
+    /// Free-form.
+    pub labels: Labels,
+    /// For people.
+    pub at: WallTime,
+    /// Under this key.
+    pub key: Option<RequestKey>,
+}
+
+/// How a session ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum SessionEnd {
+    /// Its client closed it.
+    Closed,
+    /// Its time ended.
+    Expired,
+    /// An operator ended it. Is its own audit entry.
+    ByOperator {
+        /// Who and why.
+        operator: Operator,
+        /// The authenticated caller.
+        identity: Option<Box<str>>,
+    },
+}
+
+/// An operator took a resource away.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Forced {
+    /// What.
+    pub resource: ResourceKey,
+    /// Which leases ended.
+    pub lease_ids: Vec<LeaseId>,
+    /// What was asked for.
+    pub target: ForceTarget,
+    /// Whether lock delays were skipped.
+    pub skip_lock_delay: bool,
+    /// Who and why.
+    pub operator: Operator,
+    /// The authenticated caller.
+    pub identity: Option<Box<str>>,
+    /// For people.
+    pub at: WallTime,
+    /// Under this key.
+    pub key: Option<RequestKey>,
+}
+
+/// A lease without a session, or a session: whatever has a deadline of its own.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum LifeId {
+    /// A lease.
+    Lease(LeaseId),
+    /// A session.
+    Session(SessionId),
+}

@@ -1,0 +1,27 @@
+//! The lock table of Leasehold: a deterministic state machine that decides who holds what.
+//!
+//! It has no clock, no IO, no async, no threads, no randomness and no hash order: the same commands at the same times
+//! give the same facts and replies on every machine. It does not make anything durable and answers nobody; the node
+//! commits the facts of a [`Decision`] and only then lets its replies out.
+//!
+//! Two parts: [`Journaled`] is changed by [`Journaled::apply`] alone and is what snapshots hold. [`LockTable`] puts the
+//! volatile part beside it (deadlines, queues, renewal counts), which is built anew by [`LockTable::restore`].
+//!
+//! To drive it: [`LockTable::decide`] for each command, [`LockTable::tick`] when [`LockTable::next_deadline`] has come.
+
+mod audit;
+pub mod codec;
+mod command;
+mod event;
+mod fact;
+mod journaled;
+mod reply;
+mod table;
+
+pub use audit::{AuditAction, AuditEntry};
+pub use command::*;
+pub use event::{Event, EventKind};
+pub use fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
+pub use journaled::Journaled;
+pub use reply::*;
+pub use table::{Counts, Decision, EventAt, LockTable, Settings};
