@@ -1,0 +1,107 @@
+//! `test`, its parts on their own, and `fix`.
+
+use std::process::ExitCode;
+
+use crate::needs;
+use crate::parts::Parts;
+use crate::run::{Line, root};
+
+/// Building the tests can bring out lints that clippy alone does not see; all of them are errors.
+const CLIPPY: &str = "clippy --workspace --all-targets --quiet -- -D warnings";
+
+/// `cargo xtask test`.
+pub(crate) fn all(_: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    if let Err(missing) = needs::meet() {
+        parts.impossible("needs", missing);
+        return parts.finish();
+    }
+    verify_parts(&mut parts);
+    let built = parts.check("build tests", &Line::cargo("test --workspace --no-run --quiet"));
+    if built {
+        let units = "test --workspace --exclude leasehold-tests --no-fail-fast";
+        parts.tests("unit and crate tests", &Line::cargo(units));
+        if release(&mut parts) {
+            for (name, target) in [("docs", "docs"), ("end to end", "e2e"), ("figures", "figures")] {
+                parts.tests(name, &whole(target, &[]));
+            }
+        }
+    }
+    parts.finish()
+}
+
+/// `cargo xtask verify`.
+pub(crate) fn verify(_: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    verify_parts(&mut parts);
+    parts.finish()
+}
+
+/// `cargo xtask fix`.
+pub(crate) fn fix(_: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    parts.check(
+        "clippy --fix",
+        &Line::cargo("clippy --workspace --all-targets --fix --allow-dirty --allow-staged"),
+    );
+    parts.check("format", &Line::cargo("fmt --all"));
+    parts.finish()
+}
+
+/// `cargo xtask e2e [FILTER]`.
+pub(crate) fn e2e(args: &[String]) -> ExitCode {
+    one("e2e", args)
+}
+
+/// `cargo xtask docs [FILTER]`.
+pub(crate) fn docs(args: &[String]) -> ExitCode {
+    one("docs", args)
+}
+
+/// `cargo xtask figures [FILTER]`.
+pub(crate) fn figures(args: &[String]) -> ExitCode {
+    one("figures", args)
+}
+
+/// `cargo xtask drill kill9 [KILLS]`.
+pub(crate) fn drill(args: &[String]) -> ExitCode {
+    let (Some("kill9"), kills) = (args.first().map(String::as_str), args.get(1)) else {
+        eprintln!("usage: cargo xtask drill kill9 [KILLS]");
+        return ExitCode::from(64);
+    };
+    let mut parts = Parts::new();
+    if release(&mut parts) {
+        let line = whole("e2e", &["kill9".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
+        parts.tests("drill kill9", &line);
+    }
+    parts.finish()
+}
+
+fn verify_parts(parts: &mut Parts) {
+    parts.check("format", &Line::cargo("fmt --all --check"));
+    parts.check("clippy", &Line::cargo(CLIPPY));
+    parts.check(
+        "docs build",
+        &Line::cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"),
+    );
+}
+
+/// One test program of the end to end crate, with the release binary it drives.
+fn one(target: &str, args: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    if release(&mut parts) {
+        parts.tests(target, &whole(target, args));
+    }
+    parts.finish()
+}
+
+fn release(parts: &mut Parts) -> bool {
+    parts.check("release build", &Line::cargo("build --release --quiet -p leasehold-cli"))
+}
+
+fn whole(target: &str, args: &[String]) -> Line {
+    // Figures and skipped parts are printed by tests that pass; they should be seen.
+    let line = Line::cargo(&format!("test -p leasehold-tests --test {target} --no-fail-fast -- --nocapture"));
+    let line = args.iter().fold(line, |line, arg| line.arg(arg));
+    line.env("LEASEHOLD_BIN", &root().join("target/release/leasehold").display().to_string())
+}
