@@ -24,9 +24,8 @@ impl Tally {
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count_before(counts, " passed");
             self.failed += count_before(counts, " failed");
-        } else if let Some(name) =
-            line.strip_prefix("test ").and_then(|rest| rest.strip_suffix(" ... FAILED"))
-        {
+            self.in_list = false;
+        } else if let Some(name) = listed {
             self.failures.push(name.to_owned());
         } else if let Some(args) = line.split('`').nth(1).filter(|args| args.starts_with("-p ")) {
             self.again.push(args.to_owned());
