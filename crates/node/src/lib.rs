@@ -1,1 +1,35 @@
-//! node
+//! The node: the only loop of Leasehold. It takes commands, stamps time, decides, commits and answers.
+//!
+//! Decisions are the core's, durability is the journal's; this crate puts them in the one order that is safe: **nothing
+//! is told before everything it saw is durable** (N1). A grant, a refusal and a read all leave only after the commit of
+//! every fact decided before them, and renewals and reads also only after a confirmation that this node is still the
+//! active one (R1).
+//!
+//! It speaks no protocol and knows no engine. Take-over by a standby is not here yet: a node opens its journal, replays,
+//! serves and stops, and what wraps that in a standby's wait goes around `driver::life`.
+//!
+//! - [`start`] opens a journal, replays it and gives a [`Running`] node.
+//! - [`Handle::submit`] brings a command to the loop and waits for its durable reply.
+//! - [`Handle::watch`] follows what happens, with resume.
+//! - `state::State` is the loop without threads, clocks or IO; a simulator drives exactly that.
+
+mod call;
+mod clock;
+mod config;
+mod event_id;
+mod handle;
+pub mod maintenance;
+mod observer;
+mod running;
+mod status;
+mod watch;
+
+pub use call::{Call, Durable, SubmitError};
+pub use clock::{Clock, ManualClock, Reading, RealClock, Sleep};
+pub use config::NodeConfig;
+pub use event_id::{EventId, InvalidEventId};
+pub use handle::Handle;
+pub use observer::{NoObserver, Observer};
+pub use running::{Running, StartError, StopReason, start};
+pub use status::{Role, Status};
+pub use watch::{Watch, WatchEnd, WatchFrom, WatchItem};

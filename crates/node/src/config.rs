@@ -1,0 +1,82 @@
+//! What a node is told when it starts. A setting that nobody needs to turn is a constant, with its reason.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Settings of one node.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// The node's name, for people.
+    pub name: Arc<str>,
+    /// Where the witness lives, with every journal.
+    pub data_dir: PathBuf,
+    /// A snapshot is made once this many bytes of facts were committed after the last one, or twice its size if that is
+    /// more. Default 32 MiB: a restart replays them in a fraction of a second.
+    pub snapshot_bytes: u64,
+    /// Bytes of facts that stay behind every snapshot, so that a restarted node still has the newest events for
+    /// watchers that resume. Default 2 MiB: more than ten thousand events.
+    pub resume_bytes: u64,
+    /// Commands that may wait to be taken by the loop. Default 16,384: at the slowest commit rate worth serving they
+    /// are answered well within a caller's patience.
+    pub queue: usize,
+    /// Of those, places that acquires, queries and session openings may not use (N8). Default a quarter.
+    pub queue_reserve: usize,
+    /// Acquires that may wait for a resource at the same time. Default 100,000, about 100 MB.
+    pub waiters: usize,
+    /// How many events are kept for watchers that resume. Default 32,768: several seconds at full load, hours at rest.
+    pub ring_events: usize,
+    /// How many bytes of events are kept. Default 16 MiB.
+    pub ring_bytes: usize,
+}
+
+impl NodeConfig {
+    /// The defaults for a node of this name with this data directory.
+    pub fn new(name: impl Into<Arc<str>>, data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            name: name.into(),
+            data_dir: data_dir.into(),
+            snapshot_bytes: 32 << 20,
+            resume_bytes: 2 << 20,
+            queue: 16_384,
+            queue_reserve: 4_096,
+            waiters: 100_000,
+            ring_events: 32_768,
+            ring_bytes: 16 << 20,
+        }
+    }
+}
+
+/// Without progress of commits for this long a node refuses renewals (N5), gives an unknown outcome up (J3) and calls
+/// itself stalled: longer than a disk's hiccup, much shorter than any sensible ttl.
+pub(crate) const STALL: Duration = Duration::from_secs(2);
+
+/// A loop that looked at the clock later than this after its last look was paused (N3): a quarter of the shortest ttl.
+pub(crate) const PAUSE: Duration = Duration::from_millis(250);
+
+/// After a pause serving time stands still for this much longer, so that what waited in sockets meanwhile is handed in
+/// before anything expires.
+pub(crate) const PAUSE_GRACE: Duration = Duration::from_millis(100);
+
+/// If the two clocks part by more than this since the last look, the machine was suspended (R3).
+pub(crate) const CLOCKS_PART: Duration = Duration::from_millis(100);
+
+/// An idle loop looks at the clocks this often: well below [`PAUSE`], so that a pause is noticed as one.
+pub(crate) const HEARTBEAT: Duration = Duration::from_millis(100);
+
+/// How often the witness is written (J9).
+pub(crate) const WITNESS_EVERY: Duration = Duration::from_secs(1);
+
+/// A command that does not wait is answered within this, and a waiting one this long after its wait (L5).
+pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
+
+/// An unknown outcome is resolved again after this pause (J3): short against [`STALL`], long enough not to flood an
+/// engine that is on its knees.
+pub(crate) const RESOLVE_EVERY: Duration = Duration::from_millis(50);
+
+/// Commands taken before the next commit begins: bounds how long the first of them waits for the last to be decided.
+pub(crate) const TAKE_MOST: usize = 4_096;
+
+/// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
+/// (N4).
+pub(crate) const TICK_MOST: usize = 1_024;

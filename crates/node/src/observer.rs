@@ -1,0 +1,58 @@
+//! What the loop tells those who count and log.
+
+use std::time::Duration;
+
+use leasehold_core::Event;
+
+use crate::EventId;
+
+/// Counts and logs what the loop does.
+///
+/// Called on the loop's own thread, after the commit: it must never block, wait for a lock that a slow thread can hold,
+/// or write to a log that can fill (N9). Every method does nothing by default.
+pub trait Observer: Send + Sync + 'static {
+    /// Something happened and is durable. Without an id: not journaled (queued, renewed).
+    fn event(&self, id: Option<EventId>, event: &Event) {
+        let _ = (id, event);
+    }
+
+    /// A batch became durable.
+    fn committed(&self, facts: usize, bytes: usize, took: Duration) {
+        let _ = (facts, bytes, took);
+    }
+
+    /// An append or a confirmation had no clear outcome and is being resolved.
+    fn unknown_outcome(&self) {}
+
+    /// A restart gave this many leases their full ttl again.
+    fn lease_rearmed(&self, n: usize) {
+        let _ = n;
+    }
+
+    /// The loop was paused; every deadline moved by this much (N3).
+    fn paused(&self, gap: Duration) {
+        let _ = gap;
+    }
+
+    /// A call was turned away because too much was waiting (N8).
+    fn shed(&self) {}
+
+    /// A grant met nobody and was given back (A6).
+    fn given_back(&self) {}
+
+    /// A snapshot was installed.
+    fn snapshot(&self, slot: u64, bytes: u64, took: Duration) {
+        let _ = (slot, bytes, took);
+    }
+
+    /// Something beside the loop failed and will be tried again: a snapshot, the witness.
+    fn trouble(&self, what: &str, detail: &str) {
+        let _ = (what, detail);
+    }
+}
+
+/// Nobody looks.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoObserver;
+
+impl Observer for NoObserver {}

@@ -1,0 +1,54 @@
+//! What a node says of itself.
+
+use std::sync::Arc;
+
+use leasehold_core::Counts;
+use leasehold_types::{ClusterId, Durability, Epoch, Generation, Slot};
+
+/// Whether this node may append.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Role {
+    /// It decides and commits.
+    Active,
+    /// It has stopped, or waits for its turn.
+    Standby,
+}
+
+impl Role {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Standby => "standby",
+        }
+    }
+}
+
+/// A node as it is now, as far as can be told without asking the loop.
+#[derive(Clone, Debug)]
+pub struct Status {
+    /// The id of the journal.
+    pub cluster: ClusterId,
+    /// The life of the journal between two lossy recoveries.
+    pub generation: Generation,
+    /// The node's name.
+    pub node: Arc<str>,
+    /// Whether it may append.
+    pub role: Role,
+    /// The epoch in which it serves, or served last.
+    pub epoch: Epoch,
+    /// The kind of journal.
+    pub journal: &'static str,
+    /// What an acknowledged commit survives.
+    pub durability: Durability,
+    /// The last committed slot.
+    pub tail: Slot,
+    /// Sizes of the table.
+    pub counts: Counts,
+    /// No commit has made progress for 2 s although work waits: renewals are refused (N5).
+    pub stalled: bool,
+    /// Whether the journal has room for grants.
+    pub room: bool,
+    /// Commands that wait to be taken by the loop.
+    pub queued: usize,
+}
