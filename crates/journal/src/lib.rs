@@ -109,10 +109,15 @@ pub enum Outcome {
     Committed,
     /// A newer epoch has the journal. Nothing of ours can ever be committed again: stop answering.
     Fenced,
-    /// The slot holds another batch although our epoch is current: a broken engine or a broken caller.
-    Conflict(BatchId),
+    /// Refused although our epoch is current, and nothing was written: a broken engine or a broken caller. The slot
+    /// holds the batch named here; or, without a name, it is not the tail plus one, was compacted away, does not follow
+    /// the chain, or the body is over the limit.
+    Conflict(Option<BatchId>),
     /// It may or may not have happened. Append the same bytes at the same slot again (J3).
     Unknown(String),
+    /// The journal itself broke: a write or an fsync failed. What is durable is no longer known, and asking again could
+    /// give a false yes, so this writer answers nothing else any more. Stop the process; opening anew finds out.
+    Failed(String),
 }
 
 /// What came of asking whether our epoch is still current (J7).
@@ -158,6 +163,8 @@ pub struct Tail {
 /// What a standby watches (N6): any change is a sign of life of the active node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Head {
+    /// The id of the journal.
+    pub cluster: ClusterId,
     /// The current epoch.
     pub epoch: Epoch,
     /// Its nonce.
@@ -233,6 +240,18 @@ pub trait Journal: Send + Sync + 'static {
     /// # Errors
     /// See [`OpenError`].
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError>;
+
+    /// Fills this journal, which must be empty, with what another one or an archive holds: the same cluster, epoch,
+    /// snapshot, slots and hashes (slots that the snapshot covers are left out). Nobody has claimed it afterwards.
+    ///
+    /// A copy may be older than the original, so what is restored is opened by `recover`, which raises epoch and token.
+    ///
+    /// # Errors
+    /// See [`ImportError`]. What was written until then is not a journal: opening it is refused.
+    async fn import(&self, from: &mut dyn Reader) -> Result<Tail, ImportError> {
+        let _ = from;
+        Err(ImportError::Target(OpenError::Unsuitable(format!("a {} journal cannot be filled", self.kind()))))
+    }
 }
 
 /// Appends to a journal. There is one per epoch.
@@ -299,7 +318,8 @@ pub enum Slots {
 /// Stores snapshots and truncates what they cover.
 #[async_trait]
 pub trait SnapshotWriter: Send {
-    /// Begins a snapshot of the state right after `at`, dropping an unfinished one.
+    /// Begins a snapshot of the state right after `at`, dropping an unfinished one. Refused when `at` is past the tail
+    /// or before the current snapshot.
     async fn begin(&mut self, at: Tail) -> Result<(), ReadError>;
 
     /// Stores the next chunk.
@@ -339,6 +359,20 @@ pub enum OpenError {
     /// The record was written by a newer version.
     #[error("journal written by a newer version: {0}")]
     TooNew(String),
+}
+
+/// Why a journal could not be filled from another.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ImportError {
+    /// There is a journal already; nothing was changed.
+    #[error("the journal to be filled is not empty: {0}")]
+    NotEmpty(String),
+    /// What is copied could not be read.
+    #[error("cannot read what is to be copied: {0}")]
+    Source(#[from] ReadError),
+    /// What is filled could not be written.
+    #[error(transparent)]
+    Target(#[from] OpenError),
 }
 
 /// Why a journal could not be read, or a snapshot not be stored.
