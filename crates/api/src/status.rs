@@ -1,0 +1,80 @@
+//! `GET /v1/status`: who answers, and how it is.
+
+use leasehold_types::{ClusterId, Durability};
+use serde::{Deserialize, Serialize};
+
+use crate::wire;
+
+/// What a node may do.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// Decides.
+    Active,
+    /// Waits to take over.
+    Standby,
+}
+
+impl Role {
+    /// The word for it.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Active => "active",
+            Self::Standby => "standby",
+        }
+    }
+}
+
+/// How the node is.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusAnswer {
+    /// The journal's id.
+    #[serde(with = "wire::text")]
+    pub cluster_id: ClusterId,
+    /// Its life since the last lossy recovery.
+    pub generation: u64,
+    /// This node's name.
+    pub node: String,
+    /// What it may do.
+    pub role: Role,
+    /// The epoch it knows.
+    pub epoch: u64,
+    /// The kind of journal: `embedded` …
+    pub journal: String,
+    /// What an acknowledged commit survives.
+    #[serde(with = "wire::text")]
+    pub durability: Durability,
+    /// Of the program.
+    pub version: String,
+    /// Where the active node is; `null` when unknown.
+    pub active_address: Option<String>,
+    /// Nodes seen.
+    pub nodes: Vec<NodeSeen>,
+    /// Whether commits make progress. Renewals are refused while they do not.
+    pub stalled: bool,
+    /// Whether the journal has room for grants, or for endings only.
+    pub room: bool,
+    /// Live leases.
+    pub locks_held: u64,
+    /// Live sessions.
+    pub sessions_open: u64,
+    /// Waiting acquires.
+    pub waiters: u64,
+    /// The largest token ever given.
+    pub last_token: u64,
+    /// The last committed slot.
+    pub slot: u64,
+}
+
+/// One node.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct NodeSeen {
+    /// Its name.
+    pub node: String,
+    /// What it may do.
+    pub role: Role,
+    /// Where it is; `null` when unknown.
+    pub address: Option<String>,
+}
