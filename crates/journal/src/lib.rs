@@ -36,6 +36,17 @@
 //! - **J16** An active that shuts down in order appends a last batch saying so (its body is the node's affair); a
 //!   standby that reads it opens at once.
 
+pub mod archive;
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod lines;
+mod memory;
+mod witness;
+
+pub use lines::{Lines, LinesError, seal};
+pub use memory::{Defect, Fault, MemoryJournal};
+pub use witness::{Directory, Sighting, Witness};
+
 use std::fmt;
 
 use async_trait::async_trait;
@@ -56,6 +67,19 @@ impl fmt::Display for Hash {
         self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
     }
 }
+
+impl std::str::FromStr for Hash {
+    type Err = InvalidHash;
+
+    fn from_str(text: &str) -> Result<Self, InvalidHash> {
+        blake3::Hash::from_hex(text).map(|hash| Self(*hash.as_bytes())).map_err(|_| InvalidHash)
+    }
+}
+
+/// The text is not 64 hexadecimal digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a hash: 64 hexadecimal digits")]
+pub struct InvalidHash;
 
 impl fmt::Debug for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -284,6 +308,23 @@ pub struct SnapshotInfo {
     pub chunks: u32,
     /// Hash over all chunks in order (J13).
     pub hash: Hash,
+}
+
+/// Hashes the chunks of a snapshot in order; the chunk borders count.
+#[derive(Clone, Default)]
+pub struct SnapshotHasher(blake3::Hasher);
+
+impl SnapshotHasher {
+    /// Takes the next chunk in.
+    pub fn update(&mut self, chunk: &[u8]) {
+        self.0.update(&(chunk.len() as u64).to_le_bytes());
+        self.0.update(chunk);
+    }
+
+    /// The hash over all chunks until now.
+    pub fn finish(&self) -> Hash {
+        Hash(*self.0.finalize().as_bytes())
+    }
 }
 
 /// Reads a journal.

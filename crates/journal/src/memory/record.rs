@@ -1,0 +1,238 @@
+//! The record itself: every rule of the contract as a plain step under one lock.
+
+use std::collections::VecDeque;
+
+use bytes::Bytes;
+use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
+
+use super::Defect;
+use crate::{
+    Batch, Claim, Committed, Confirmation, Head, OpenError, Outcome, ReadError, Slots, SnapshotInfo, Tail,
+    chain,
+};
+
+/// Who may append: the epoch and nonce of one claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct Holder {
+    pub(super) epoch: Epoch,
+    pub(super) nonce: Nonce,
+}
+
+/// A snapshot as stored.
+#[derive(Clone)]
+pub(super) struct Stored {
+    pub(super) info: SnapshotInfo,
+    pub(super) chunks: Vec<Bytes>,
+}
+
+pub(super) struct Record {
+    cluster: Option<ClusterId>,
+    holder: Option<Holder>,
+    beat: u64,
+    /// The slot before `slots`: the low-water mark. Nothing up to here can be read or created again.
+    start: Tail,
+    slots: VecDeque<Committed>,
+    snapshot: Option<Stored>,
+    defect: Option<Defect>,
+}
+
+/// As many slots as one read gives, so that readers are tested with more than one read.
+const SLOTS_PER_READ: usize = 64;
+
+impl Record {
+    pub(super) fn new(defect: Option<Defect>) -> Self {
+        Self {
+            cluster: None,
+            holder: None,
+            beat: 0,
+            start: Tail::default(),
+            slots: VecDeque::new(),
+            snapshot: None,
+            defect,
+        }
+    }
+
+    fn has(&self, defect: Defect) -> bool {
+        self.defect == Some(defect)
+    }
+
+    pub(super) fn cluster(&self) -> Option<ClusterId> {
+        self.cluster
+    }
+
+    pub(super) fn tail(&self) -> Tail {
+        self.slots.back().map_or(self.start, |last| Tail { slot: last.batch.slot, hash: last.hash })
+    }
+
+    fn epoch(&self) -> Epoch {
+        self.holder.map_or(Epoch(0), |holder| holder.epoch)
+    }
+
+    pub(super) fn claim(&mut self, claim: &Claim) -> Result<(Holder, Tail), OpenError> {
+        let current = self.epoch();
+        if claim.expected_epoch.is_some_and(|expected| expected != current) && !self.has(Defect::DuelWonTwice)
+        {
+            return Err(OpenError::LostDuel(current));
+        }
+        let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
+        self.cluster.get_or_insert(claim.new_cluster);
+        self.holder = Some(holder);
+        self.beat = 0;
+        let tail = match self.slots.iter().rev().nth(1) {
+            Some(older) if self.has(Defect::TailBeforeTakeOver) => {
+                Tail { slot: older.batch.slot, hash: older.hash }
+            }
+            _ => self.tail(),
+        };
+        Ok((holder, tail))
+    }
+
+    fn is_current(&self, holder: Holder) -> bool {
+        self.holder == Some(holder)
+    }
+
+    pub(super) fn append(&mut self, holder: Holder, batch: &Batch, body_bytes: usize) -> Outcome {
+        if !self.is_current(holder) && !self.has(Defect::StaleAppend) {
+            return Outcome::Fenced;
+        }
+        if batch.body.len() > body_bytes {
+            return Outcome::Conflict(None);
+        }
+        let tail = self.tail();
+        if batch.slot <= tail.slot && !self.has(Defect::AppendedTwice) {
+            return self.append_again(holder, batch);
+        }
+        let gap = batch.slot != tail.slot.next() && !self.has(Defect::GapTaken);
+        let stray = batch.prev_hash != tail.hash && !self.has(Defect::ChainUnchecked);
+        if (gap || stray) && !self.has(Defect::AppendedTwice) {
+            if self.has(Defect::RefusedVisible) {
+                self.push(holder.epoch, batch.clone());
+            }
+            return Outcome::Conflict(None);
+        }
+        self.push(holder.epoch, batch.clone());
+        Outcome::Committed
+    }
+
+    /// An append to a slot that is taken or was compacted away.
+    fn append_again(&mut self, holder: Holder, batch: &Batch) -> Outcome {
+        match self.find(batch.slot) {
+            Some(found) if found.batch == *batch || self.has(Defect::ConflictUnseen) => Outcome::Committed,
+            Some(found) => Outcome::Conflict(Some(found.batch.id)),
+            None if self.has(Defect::CompactedReopened) => {
+                let hash = chain(batch, holder.epoch);
+                self.slots.push_front(Committed { batch: batch.clone(), epoch: holder.epoch, hash });
+                Outcome::Committed
+            }
+            None => Outcome::Conflict(None),
+        }
+    }
+
+    fn push(&mut self, epoch: Epoch, mut batch: Batch) {
+        if self.has(Defect::BodyCut) {
+            batch.body.truncate(1 << 19);
+        }
+        let hash = chain(&batch, epoch);
+        self.slots.push_back(Committed { batch, epoch, hash });
+    }
+
+    fn find(&self, slot: Slot) -> Option<&Committed> {
+        let index = slot.0.checked_sub(self.start.slot.0 + 1)?;
+        self.slots.get(usize::try_from(index).ok()?)
+    }
+
+    pub(super) fn confirm(&self, holder: Holder) -> Confirmation {
+        if self.is_current(holder) || self.has(Defect::StaleConfirm) {
+            return Confirmation::Current;
+        }
+        Confirmation::Fenced
+    }
+
+    pub(super) fn beat(&mut self, holder: Holder) -> Outcome {
+        if !self.is_current(holder) && !self.has(Defect::StaleBeat) {
+            return Outcome::Fenced;
+        }
+        self.beat += 1;
+        Outcome::Committed
+    }
+
+    pub(super) fn may_begin(&self, at: Tail) -> Result<(), ReadError> {
+        let current = self.snapshot.as_ref().map_or(Slot(0), |stored| stored.info.at.slot);
+        let goes_back = at.slot < current && !self.has(Defect::SnapshotGoesBack);
+        if at.slot > self.tail().slot || goes_back {
+            let detail = format!("a snapshot must be between slot {current} and the tail");
+            return Err(ReadError::Corrupt { place: format!("slot {}", at.slot), detail });
+        }
+        Ok(())
+    }
+
+    pub(super) fn install(&mut self, holder: Holder, stored: Stored, keep_from: Slot) -> Outcome {
+        if !self.is_current(holder) && !self.has(Defect::StaleInstall) {
+            return Outcome::Fenced;
+        }
+        if self.may_begin(stored.info.at).is_err() {
+            return Outcome::Conflict(None);
+        }
+        let covered = stored.info.at.slot.next();
+        self.snapshot = Some(stored);
+        let keep_from =
+            if self.has(Defect::TruncatedPastSnapshot) { keep_from } else { keep_from.min(covered) };
+        while self.slots.front().is_some_and(|oldest| oldest.batch.slot < keep_from) {
+            let gone = self.slots.pop_front().expect("there is a front");
+            self.start = Tail { slot: gone.batch.slot, hash: gone.hash };
+        }
+        Outcome::Committed
+    }
+
+    pub(super) fn snapshot(&self) -> Option<&Stored> {
+        self.snapshot.as_ref()
+    }
+
+    pub(super) fn chunk(&self, info: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let stored = self.snapshot.as_ref().ok_or(ReadError::Replaced)?;
+        if stored.info != *info && !self.has(Defect::SnapshotsMixed) {
+            return Err(ReadError::Replaced);
+        }
+        let place = format!("chunk {index}");
+        let detail = "there is no such chunk".to_owned();
+        stored.chunks.get(index as usize).cloned().ok_or(ReadError::Corrupt { place, detail })
+    }
+
+    pub(super) fn read(&self, from: Slot) -> Slots {
+        let from = from.max(Slot(1));
+        let oldest = self.start.slot.next();
+        if from < oldest && !self.has(Defect::CompactionHidden) {
+            return Slots::Compacted { oldest };
+        }
+        let wanted = self.slots.iter().filter(|committed| committed.batch.slot >= from);
+        Slots::Found(wanted.take(SLOTS_PER_READ).cloned().collect())
+    }
+
+    pub(super) fn head(&self) -> Result<Head, ReadError> {
+        let (Some(cluster), Some(holder)) = (self.cluster, self.holder) else {
+            return Err(ReadError::Unavailable("nobody has founded this journal yet".to_owned()));
+        };
+        Ok(Head { cluster, epoch: holder.epoch, nonce: holder.nonce, tail: self.tail(), beat: self.beat })
+    }
+
+    pub(super) fn fill(
+        &mut self,
+        head: Head,
+        snapshot: Option<Stored>,
+        slots: Vec<Committed>,
+    ) -> Result<Tail, String> {
+        if let Some(cluster) = self.cluster {
+            return Err(format!("it is cluster {cluster}"));
+        }
+        self.cluster = Some(head.cluster);
+        self.holder = Some(Holder { epoch: head.epoch, nonce: head.nonce });
+        self.start = snapshot.as_ref().map_or(Tail::default(), |stored| stored.info.at);
+        self.snapshot = snapshot;
+        self.slots = slots.into();
+        Ok(self.tail())
+    }
+
+    pub(super) fn lose_after(&mut self, slot: Slot) {
+        self.slots.retain(|committed| committed.batch.slot <= slot);
+    }
+}

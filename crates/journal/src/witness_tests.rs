@@ -1,0 +1,125 @@
+use super::*;
+use crate::{Batch, BatchId, Claim, Journal, MemoryJournal, Outcome};
+use leasehold_types::Nonce;
+
+fn witness() -> Witness {
+    Witness {
+        cluster: ClusterId::from_bytes([1; 16]),
+        tail: Tail { slot: Slot(10), hash: Hash([3; 32]) },
+        epoch: Epoch(4),
+        token: Some(FencingToken::new(77).unwrap()),
+        directory: Some(Directory { host: Some("a".to_owned()), inode: 5, born: Some(6) }),
+    }
+}
+
+fn sighting() -> Sighting {
+    let Witness { cluster, tail, epoch, directory, .. } = witness();
+    Sighting { cluster, epoch, tail, hash_there: Some(tail.hash), directory }
+}
+
+fn regressed(now: &Sighting) -> String {
+    match witness().check(now) {
+        Err(OpenError::Regressed(message)) => message,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_same_and_anything_later_is_accepted() {
+    assert_eq!(witness().check(&sighting()), Ok(()));
+    let tail = Tail { slot: Slot(11), hash: Hash([9; 32]) };
+    assert_eq!(witness().check(&Sighting { tail, epoch: Epoch(9), ..sighting() }), Ok(()));
+    assert_eq!(witness().check(&Sighting { tail, hash_there: None, ..sighting() }), Ok(()), "compacted");
+}
+
+#[test]
+fn every_kind_of_loss_is_named_with_advice() {
+    let short = Tail { slot: Slot(9), hash: Hash([9; 32]) };
+    let message = regressed(&Sighting { tail: short, hash_there: None, ..sighting() });
+    assert!(message.contains("ends at slot 9") && message.contains("leasehold recover"), "{message}");
+    let message = regressed(&Sighting { hash_there: Some(Hash([4; 32])), ..sighting() });
+    assert!(message.contains("slot 10 holds another batch"), "{message}");
+    let message = regressed(&Sighting { epoch: Epoch(3), ..sighting() });
+    assert!(message.contains("epoch is 3"), "{message}");
+    let message = regressed(&Sighting { cluster: ClusterId::from_bytes([2; 16]), ..sighting() });
+    assert!(message.contains("belongs to cluster"), "{message}");
+}
+
+#[test]
+fn a_copied_directory_is_noticed() {
+    let same = sighting().directory.unwrap();
+    for (other, word) in [
+        (Directory { host: Some("b".to_owned()), ..same.clone() }, "another machine"),
+        (Directory { inode: 8, ..same.clone() }, "made anew"),
+        (Directory { born: Some(7), ..same.clone() }, "made anew"),
+    ] {
+        let message = regressed(&Sighting { directory: Some(other), ..sighting() });
+        assert!(message.contains(word) && message.contains("copy"), "{message}");
+    }
+    let unnamed = Directory { host: None, ..same };
+    assert_eq!(witness().check(&Sighting { directory: Some(unnamed), ..sighting() }), Ok(()));
+}
+
+#[test]
+fn a_stored_witness_is_read_back_and_a_changed_one_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("witness");
+    assert_eq!(Witness::load(&path), Ok(None));
+    for token in [None, witness().token] {
+        let stored = Witness { token, ..witness() };
+        stored.store(&path).unwrap();
+        assert_eq!(Witness::load(&path), Ok(Some(stored)));
+    }
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[30] ^= 4;
+    fs::write(&path, bytes).unwrap();
+    assert!(matches!(Witness::load(&path), Err(OpenError::Corrupt { .. })));
+}
+
+#[test]
+fn the_identity_of_a_directory_survives_a_move_but_not_a_copy() {
+    let dir = tempfile::tempdir().unwrap();
+    let (one, two) = (dir.path().join("one"), dir.path().join("two"));
+    fs::create_dir(&one).unwrap();
+    let before = Directory::of(&one).unwrap();
+    fs::rename(&one, &two).unwrap();
+    assert_eq!(before.difference(&Directory::of(&two).unwrap()), None);
+    fs::create_dir(&one).unwrap();
+    assert_eq!(before.difference(&Directory::of(&one).unwrap()), Some("it was made anew"));
+}
+
+#[tokio::test]
+async fn an_engine_that_lost_a_slot_is_noticed_when_it_is_opened() {
+    let journal = MemoryJournal::new();
+    let claim = |byte| Claim {
+        nonce: Nonce::from_bytes([byte; 16]),
+        new_cluster: ClusterId::from_bytes([1; 16]),
+        expected_epoch: None,
+        epoch_floor: Epoch(0),
+        accept_loss: false,
+    };
+    let mut opened = journal.open(claim(1)).await.unwrap();
+    for slot in 1..=3 {
+        let prev_hash = journal.tail().hash;
+        let batch = Batch { slot: Slot(slot), id: BatchId(slot.into()), prev_hash, body: "x".into() };
+        assert_eq!(opened.writer.append(&batch).await, Outcome::Committed);
+    }
+    let (cluster, epoch) = (opened.cluster, opened.epoch);
+    let witness = Witness { cluster, tail: journal.tail(), epoch, token: None, directory: None };
+
+    let mut again = journal.open(claim(2)).await.unwrap();
+    let now = Sighting::of(&mut again, &witness, None).await.unwrap();
+    assert_eq!(witness.check(&now), Ok(()));
+    journal.lose_after(Slot(2));
+    let mut regressed = journal.open(claim(3)).await.unwrap();
+    let now = Sighting::of(&mut regressed, &witness, None).await.unwrap();
+    assert!(matches!(witness.check(&now), Err(OpenError::Regressed(_))));
+    let prev_hash = journal.tail().hash;
+    let batch = Batch { slot: Slot(3), id: BatchId(9), prev_hash, body: "other".into() };
+    assert_eq!(regressed.writer.append(&batch).await, Outcome::Committed);
+    let mut diverged = journal.open(claim(4)).await.unwrap();
+    let now = Sighting::of(&mut diverged, &witness, None).await.unwrap();
+    assert!(
+        matches!(witness.check(&now), Err(OpenError::Regressed(message)) if message.contains("another batch"))
+    );
+}
