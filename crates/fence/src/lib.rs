@@ -1,1 +1,42 @@
-//! fence
+//! Fences: the protected side refuses the writes of a holder whose lease has ended.
+//!
+//! A lease alone cannot stop a holder that was paused: it wakes up, still believes, and writes. A fence can. It keeps
+//! the highest fencing token it has seen and, *in the same atomic step as the write*, rejects every lower one. Since
+//! each grant has a larger token than all before it, the first write (or claim) of a successor shuts out everyone
+//! before it, for ever.
+//!
+//! - [`Fence`] declares a fence: its name, the lock that guards it, its [`Policy`].
+//! - [`Grant`] is what a holder presents; [`Grant::write`] and [`Grant::step`] make an [`Ask`] of it.
+//! - [`decide`] is the contract as a pure function. Every adapter gives its verdict, and the suite in `conformance`
+//!   (a feature) shows it.
+//! - [`Admitted`] is the proof of a check, bound to the open transaction: write paths take it, so that a write without
+//!   a check does not compile.
+//!
+//! Adapters stand behind features of the same name; none is on by default.
+//!
+//! What it does not do: it never asks the lock service, knows no deadline and no clock. It cannot help a thing that
+//! can compare nothing at all; such a thing has no fence, whatever stands before it.
+//!
+//! ```
+//! use leasehold_fence::{Fence, Grant, Rejection, Verdict, decide};
+//! use leasehold_types::{FencingToken, ResourceName};
+//!
+//! let books = ResourceName::new("books/2026")?;
+//! let fence = Fence::of(&books);
+//! let paused = Grant::exclusive(books.clone(), FencingToken::new(33)?);
+//! let successor = Grant::exclusive(books, FencingToken::new(34)?);
+//!
+//! let Verdict::Admitted(row) = decide(&fence, None, Some(&successor.write())) else { panic!("the first write") };
+//! let late = decide(&fence, row.as_ref(), Some(&paused.write()));
+//! assert!(matches!(late, Verdict::Rejected(Rejection::Stale { .. })));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod contract;
+
+pub use contract::{
+    Admitted, AdmittedMut, Ask, Fence, FenceError, Grant, Kind, Policy, Rejection, Row, SharedSteps, Span,
+    Verdict, decide, decide_claim,
+};
