@@ -1,7 +1,8 @@
 //! What may be asked of the lock table. Everything in a command was parsed and bounded at the edge.
 
 use leasehold_types::{
-    Class, FencingToken, Labels, LeaseId, Mode, OwnerId, Permit, RequestKey, ResourceName, SessionId, TenantName, Ttl,
+    Class, FencingToken, Labels, LeaseId, Mode, OwnerId, Permit, RequestKey, ResourceName, SessionId,
+    TenantName, Ttl,
 };
 
 /// The node's name for one command; the reply comes back under it. Unique within one life of a node, and growing.

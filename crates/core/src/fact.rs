@@ -2,8 +2,8 @@
 //! change without breaking old journals.
 
 use leasehold_types::{
-    Class, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId, TenantName,
-    Ttl, WallTime,
+    Class, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId,
+    TenantName, Ttl, WallTime,
 };
 
 use crate::command::{ForceTarget, Operator, Sharing};
@@ -52,6 +52,9 @@ pub enum Fact {
         of: LifeId,
         /// From now on.
         ttl: Ttl,
+        /// What earlier answers may still count on, where that is more than the new ttl gives; else 0. A shorter ttl
+        /// never takes back what was promised.
+        floor_ms: u64,
     },
     /// The remaining time of a long lease (R6) and the age of one with a max hold.
     Noted {
@@ -85,8 +88,6 @@ pub enum Fact {
     },
     /// Remembered outcomes up to this number are forgotten.
     Forgotten {
-        /// Of whom.
-        tenant: TenantName,
         /// Up to and with this.
         through: u64,
     },

@@ -1,31 +1,479 @@
-//! The journaled part of the table.
-use crate::event::Event;
-use crate::fact::Fact;
-use leasehold_types::Generation;
+//! The journaled part of the table: what facts alone change, and snapshots hold.
 
-/// The part of the table that facts alone change, and that snapshots hold.
+use std::collections::BTreeMap;
+
+use leasehold_types::{
+    EndReason, FencingToken, Generation, LeaseId, OwnerId, ResourceKey, ResourceName, SessionId, Ttl,
+    WallTime, limits,
+};
+
+use crate::arena::Arena;
+use crate::audit::{Action, AuditAction, AuditLog};
+use crate::event::{Event, EventKind};
+use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
+use crate::fingerprint;
+use crate::lease::{Lease, LeaseIx, Life, Note, Session, SessionIx};
+use crate::outcomes::{EndedLease, EndedSession, Keyed, Outcomes, WasLease};
+use crate::reply::{EndedInSession, Ending, Holder};
+use crate::resource::{Closes, Delay, Resource};
+
+/// The part of the table that facts alone change, and that snapshots hold. The same facts give the same state, from
+/// the beginning or from a snapshot on (S15).
 #[derive(Clone, Debug, Default)]
-pub struct Journaled {}
+pub struct Journaled {
+    pub(crate) leases: Arena<Lease>,
+    pub(crate) lease_ids: BTreeMap<LeaseId, LeaseIx>,
+    pub(crate) sessions: Arena<Session>,
+    pub(crate) session_ids: BTreeMap<SessionId, SessionIx>,
+    /// Held, closed or remembered resources, each tenant's together and in name order.
+    pub(crate) resources: BTreeMap<ResourceKey, Resource>,
+    /// Resources with endings by when they were last used: the oldest is forgotten first.
+    pub(crate) recent: BTreeMap<u64, ResourceKey>,
+    /// Counts endings; the newest key of `recent`.
+    pub(crate) used: u64,
+    pub(crate) outcomes: Outcomes,
+    pub(crate) audit: AuditLog,
+    pub(crate) last_token: u64,
+    pub(crate) generation: Generation,
+}
+
+/// What a fact changed, for the volatile part and for events.
+#[derive(Debug)]
+pub(crate) enum Change {
+    Granted(LeaseIx),
+    Ended(Box<Ended>),
+    SessionOpened(SessionIx),
+    SessionEnded(SessionIx, SessionId),
+    DelayOpened { resource: ResourceKey, delay: Delay },
+    DelayEnded { resource: ResourceKey, token: FencingToken },
+}
+
+/// A lease that ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) ix: LeaseIx,
+    pub(crate) lease: Lease,
+    pub(crate) owner: OwnerId,
+    pub(crate) ttl: Ttl,
+    pub(crate) reason: EndReason,
+    pub(crate) max_hold: bool,
+}
+
+impl Ended {
+    pub(crate) fn event(&self, held_ms: u64) -> Event {
+        let kind = EventKind::Ended { reason: self.reason, max_hold: self.max_hold, held_ms };
+        event_of(&self.lease, self.owner.clone(), self.ttl, kind)
+    }
+}
+
+pub(crate) fn event_of(lease: &Lease, owner: OwnerId, ttl: Ttl, kind: EventKind) -> Event {
+    Event {
+        kind,
+        resource: lease.resource.clone(),
+        owner,
+        lease_id: lease.id,
+        token: Some(lease.token),
+        mode: lease.sharing.mode(),
+        permit: lease.permit(),
+        ttl_ms: ttl.ms(),
+    }
+}
+
+/// Why and when a lease ends, and whether its lock delay opens.
+#[derive(Clone, Copy)]
+struct How {
+    reason: EndReason,
+    max_hold: bool,
+    delayed: bool,
+    at: WallTime,
+}
 
 impl Journaled {
     /// The empty state before the first fact.
     pub fn new() -> Self {
-        Self::default()
+        Self { generation: Generation(1), ..Self::default() }
     }
 
     /// Applies one fact and hands out the events it makes, as the live table did.
     pub fn replay(&mut self, fact: &Fact, events: &mut Vec<Event>) {
-        let _ = (fact, events);
-        todo!()
+        let mut changes = Vec::new();
+        self.apply(fact, &mut changes);
+        for change in &changes {
+            match change {
+                Change::Granted(ix) => events.push(self.granted_event(*ix, 0)),
+                Change::Ended(ended) => events.push(ended.event(0)),
+                _ => {}
+            }
+        }
     }
 
     /// The largest token ever given, or the floor that a recovery set.
     pub fn last_token(&self) -> u64 {
-        todo!()
+        self.last_token
     }
 
     /// The generation.
     pub fn generation(&self) -> Generation {
-        todo!()
+        self.generation
     }
+
+    /// Applies one fact. The only way in which this state changes.
+    ///
+    /// # Panics
+    /// When the fact does not fit the state: the journal was not written by these rules, and going on would guess.
+    pub(crate) fn apply(&mut self, fact: &Fact, changes: &mut Vec<Change>) {
+        match fact {
+            Fact::Granted(granted) => {
+                let ix = self.grant(granted);
+                changes.push(Change::Granted(ix));
+            }
+            Fact::Released { lease_id, at, key } => {
+                let how = How { reason: EndReason::Released, max_hold: false, delayed: false, at: *at };
+                let ix = self.lease_ix(*lease_id);
+                let tenant = self.outcomes.tenant(self.leases.get(ix).resource.tenant());
+                self.end_lease(ix, how, changes);
+                if let Some(key) = key {
+                    self.outcomes.remember_key(&tenant, key, Keyed::Released(*lease_id));
+                }
+            }
+            Fact::Expired { lease_id, max_hold, at } => {
+                let how = How { reason: EndReason::Expired, max_hold: *max_hold, delayed: true, at: *at };
+                self.end_lease(self.lease_ix(*lease_id), how, changes);
+            }
+            Fact::SessionOpened(began) => {
+                let ix = self.open_session(began);
+                changes.push(Change::SessionOpened(ix));
+            }
+            Fact::SessionEnded { session_id, cause, at, key } => {
+                let tenant = self.sessions.get(self.session_ix(*session_id)).tenant.clone();
+                self.end_session(*session_id, cause, *at, changes);
+                if let Some(key) = key {
+                    self.outcomes.remember_key(&tenant, key, Keyed::Closed(*session_id));
+                }
+            }
+            Fact::ForceReleased(forced) => self.force(forced, changes),
+            Fact::TtlChanged { of, ttl, floor_ms } => self.change_ttl(*of, *ttl, *floor_ms),
+            Fact::Noted { of, remaining_ms, age_ms } => {
+                let note = Note { remaining_ms: *remaining_ms, age_ms: *age_ms, cleared: false };
+                self.set_note(*of, note);
+            }
+            Fact::NoteCleared { of } => {
+                if let Some(note) = self.note(*of) {
+                    self.set_note(*of, Note { cleared: true, ..note });
+                }
+            }
+            Fact::DelayEnded { resource, token } => self.end_delay(resource, *token, changes),
+            Fact::IdClosed { tenant, lease_id, key } => {
+                let tenant = self.outcomes.tenant(tenant.as_str());
+                let ended = EndedLease {
+                    tenant: tenant.clone(),
+                    reason: EndReason::Unknown,
+                    max_hold: false,
+                    was: None,
+                };
+                self.outcomes.remember_lease(*lease_id, ended);
+                if let Some(key) = key {
+                    self.outcomes.remember_key(&tenant, key, Keyed::Released(*lease_id));
+                }
+            }
+            Fact::Forgotten { through } => self.outcomes.forget_through(*through),
+            Fact::EndingsSeen { session_id, lease_ids } => {
+                let ix = self.session_ix(*session_id);
+                self.sessions.get_mut(ix).unseen.retain(|ended| !lease_ids.contains(&ended.lease_id));
+            }
+            Fact::Recovered { generation, token_floor, operator, identity, at } => {
+                assert!(*generation > self.generation, "a generation only grows");
+                self.generation = *generation;
+                self.last_token = self.last_token.max(*token_floor);
+                let identity = identity.as_deref();
+                let (action, tokens) = (AuditAction::Recover, vec![*token_floor]);
+                self.audit.add(Action {
+                    action,
+                    tenant: "",
+                    resource: None,
+                    operator,
+                    identity,
+                    tokens,
+                    at: *at,
+                });
+            }
+            Fact::Resigned => {}
+        }
+    }
+
+    fn grant(&mut self, granted: &Granted) -> LeaseIx {
+        assert!(granted.token.get() > self.last_token, "a token only grows");
+        self.last_token = granted.token.get();
+        if let Some(key) = &granted.key {
+            let tenant = self.outcomes.tenant(granted.resource.tenant());
+            self.outcomes.tie(&tenant, key, Keyed::Acquired(granted.lease_id));
+        }
+        self.insert_lease(granted)
+    }
+
+    /// Puts a lease into every index. Also for snapshots, in the order of tokens.
+    pub(crate) fn insert_lease(&mut self, granted: &Granted) -> LeaseIx {
+        let session = granted.session.map(|id| self.session_ix(id));
+        let mut lease = Lease::new(granted, session);
+        let entry = self.resources.entry(granted.resource.clone());
+        // One allocation of the name serves the index and every lease on it.
+        lease.resource = entry.key().clone();
+        let resource = entry.or_default();
+        let ix = self.leases.insert(lease);
+        resource.add_holder(ix);
+        if let Some(session) = session {
+            self.sessions.get_mut(session).leases.insert(ix);
+        }
+        let former = self.lease_ids.insert(granted.lease_id, ix);
+        assert!(former.is_none(), "a lease id names one grant");
+        ix
+    }
+
+    fn end_lease(&mut self, ix: LeaseIx, how: How, changes: &mut Vec<Change>) {
+        let lease = self.leases.remove(ix);
+        self.lease_ids.remove(&lease.id);
+        let (owner, ttl, session_id) = match &lease.life {
+            Life::Own(own) => (own.owner.clone(), own.ttl, None),
+            Life::Session(session_ix) => {
+                let session = self.sessions.get_mut(*session_ix);
+                session.leases.remove(&ix);
+                if how.reason != EndReason::Released {
+                    note_unseen(session, &lease, how.reason);
+                }
+                (session.owner.clone(), session.ttl, Some(session.id))
+            }
+        };
+        let resource = self.resources.get_mut(&lease.resource).expect("a lease is on a known resource");
+        resource.remove_holder(ix);
+        self.keep_ending(&lease, &owner, how);
+        self.remember_ending(&lease, session_id, how);
+        let delay_ms = lease.lock_delay_ms();
+        let delay =
+            Delay { token: lease.token, closes: Closes::after(lease.sharing, lease.permit()), ms: delay_ms };
+        let resource_key = lease.resource.clone();
+        let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
+        changes.push(Change::Ended(Box::new(ended)));
+        if how.delayed && delay_ms > 0 {
+            let resource = self.resources.get_mut(&resource_key).expect("its ending was just kept");
+            resource.add_delay(delay);
+            changes.push(Change::DelayOpened { resource: resource_key, delay });
+        }
+    }
+
+    fn keep_ending(&mut self, lease: &Lease, owner: &OwnerId, how: How) {
+        let ending = Ending {
+            owner: owner.clone(),
+            token: lease.token,
+            reason: how.reason,
+            max_hold: how.max_hold,
+            at: how.at,
+        };
+        let resource = self.resources.get_mut(&lease.resource).expect("a lease is on a known resource");
+        resource.add_ending(ending, limits::ENDINGS_PER_RESOURCE);
+        self.used += 1;
+        let before = resource.mark_used(self.used);
+        self.recent.remove(&before);
+        self.recent.insert(self.used, lease.resource.clone());
+        if self.recent.len() > limits::RESOURCES_WITH_ENDINGS {
+            let (_, oldest) = self.recent.pop_first().expect("there are more than the bound");
+            self.resources.get_mut(&oldest).expect("a recent resource is known").forget_endings();
+            self.drop_if_forgotten(&oldest);
+        }
+    }
+
+    fn remember_ending(&mut self, lease: &Lease, session: Option<SessionId>, how: How) {
+        let was = WasLease {
+            resource: lease.resource.clone(),
+            token: lease.token,
+            fingerprint: fingerprint::of_lease(lease, session),
+            key: lease.key().cloned(),
+        };
+        let tenant = self.outcomes.tenant(lease.resource.tenant());
+        let ended = EndedLease { tenant, reason: how.reason, max_hold: how.max_hold, was: Some(was) };
+        self.outcomes.remember_lease(lease.id, ended);
+    }
+
+    fn open_session(&mut self, began: &SessionBegan) -> SessionIx {
+        if let Some(key) = &began.key {
+            let fingerprint = fingerprint::of_opening(&began.owner, began.ttl, &began.labels);
+            self.outcomes.tie(
+                &began.tenant,
+                key,
+                Keyed::Opened { session_id: began.session_id, fingerprint },
+            );
+        }
+        self.insert_session(Session::new(began))
+    }
+
+    /// Also for snapshots.
+    pub(crate) fn insert_session(&mut self, session: Session) -> SessionIx {
+        let id = session.id;
+        let ix = self.sessions.insert(session);
+        let former = self.session_ids.insert(id, ix);
+        assert!(former.is_none(), "a session id names one session");
+        ix
+    }
+
+    fn end_session(&mut self, id: SessionId, cause: &SessionEnd, at: WallTime, changes: &mut Vec<Change>) {
+        let ix = self.session_ix(id);
+        let (reason, delayed) = match cause {
+            SessionEnd::Closed => (EndReason::SessionEnded, false),
+            SessionEnd::Expired => (EndReason::Expired, true),
+            SessionEnd::ByOperator { .. } => (EndReason::SessionEnded, true),
+        };
+        let leases = self.leases_of(ix);
+        let tokens: Vec<u64> = leases.iter().map(|ix| self.leases.get(*ix).token.get()).collect();
+        for lease in &leases {
+            self.end_lease(*lease, How { reason, max_hold: false, delayed, at }, changes);
+        }
+        let session = self.sessions.remove(ix);
+        self.session_ids.remove(&id);
+        if let SessionEnd::ByOperator { operator, identity } = cause {
+            let (action, tenant, identity) =
+                (AuditAction::SessionEnd, session.tenant.as_str(), identity.as_deref());
+            self.audit.add(Action { action, tenant, resource: None, operator, identity, tokens, at });
+        }
+        let closed = matches!(cause, SessionEnd::Closed);
+        let released = leases.len() as u64;
+        let ended = EndedSession { tenant: session.tenant, closed, released, key: session.key };
+        self.outcomes.remember_session(id, ended);
+        changes.push(Change::SessionEnded(ix, id));
+    }
+
+    /// The leases of a session in the order of their tokens: the arena's own order differs between replays.
+    pub(crate) fn leases_of(&self, ix: SessionIx) -> Vec<LeaseIx> {
+        let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().copied().collect();
+        leases.sort_by_key(|ix| self.leases.get(*ix).token);
+        leases
+    }
+
+    fn force(&mut self, forced: &Forced, changes: &mut Vec<Change>) {
+        let leases: Vec<_> = forced.lease_ids.iter().map(|id| self.lease_ix(*id)).collect();
+        let tokens = leases.iter().map(|ix| self.leases.get(*ix).token.get()).collect();
+        let released = leases.iter().map(|ix| self.holder(*ix, forced.at)).collect();
+        let delayed = !forced.skip_lock_delay;
+        for ix in leases {
+            let how = How { reason: EndReason::Forced, max_hold: false, delayed, at: forced.at };
+            self.end_lease(ix, how, changes);
+        }
+        let tenant = self.outcomes.tenant(forced.resource.tenant());
+        let audit_seq = self.audit.add(Action {
+            action: AuditAction::ForceRelease,
+            tenant: tenant.as_str(),
+            resource: Some(forced.resource.clone()),
+            operator: &forced.operator,
+            identity: forced.identity.as_deref(),
+            tokens,
+            at: forced.at,
+        });
+        if let Some(key) = &forced.key {
+            let fingerprint = fingerprint::of_forced(forced);
+            self.outcomes.remember_key(&tenant, key, Keyed::Forced { fingerprint, released, audit_seq });
+        }
+    }
+
+    fn end_delay(&mut self, key: &ResourceKey, token: FencingToken, changes: &mut Vec<Change>) {
+        self.resources.get_mut(key).expect("a closed resource is known").remove_delay(token);
+        self.drop_if_forgotten(key);
+        changes.push(Change::DelayEnded { resource: key.clone(), token });
+    }
+
+    fn drop_if_forgotten(&mut self, key: &ResourceKey) {
+        if self.resources.get(key).is_some_and(Resource::is_forgotten) {
+            self.resources.remove(key);
+        }
+    }
+
+    fn change_ttl(&mut self, of: LifeId, ttl: Ttl, floor_ms: u64) {
+        match of {
+            LifeId::Session(id) => {
+                let ix = self.session_ix(id);
+                let session = self.sessions.get_mut(ix);
+                (session.ttl, session.floor_ms) = (ttl, floor_ms);
+            }
+            LifeId::Lease(id) => {
+                let ix = self.lease_ix(id);
+                match &mut self.leases.get_mut(ix).life {
+                    Life::Own(own) => (own.ttl, own.floor_ms) = (ttl, floor_ms),
+                    Life::Session(_) => panic!("a lease in a session has no ttl of its own"),
+                }
+            }
+        }
+    }
+
+    pub(crate) fn note(&self, of: LifeId) -> Option<Note> {
+        match of {
+            LifeId::Lease(id) => self.leases.get(self.lease_ix(id)).note(),
+            LifeId::Session(id) => self.sessions.get(self.session_ix(id)).note,
+        }
+    }
+
+    pub(crate) fn set_note(&mut self, of: LifeId, note: Note) {
+        match of {
+            LifeId::Lease(id) => {
+                let ix = self.lease_ix(id);
+                self.leases.get_mut(ix).set_note(Some(note));
+            }
+            LifeId::Session(id) => {
+                let ix = self.session_ix(id);
+                self.sessions.get_mut(ix).note = Some(note);
+            }
+        }
+    }
+
+    fn lease_ix(&self, id: LeaseId) -> LeaseIx {
+        *self.lease_ids.get(&id).expect("a fact names a live lease")
+    }
+
+    fn session_ix(&self, id: SessionId) -> SessionIx {
+        *self.session_ids.get(&id).expect("a fact names a live session")
+    }
+
+    pub(crate) fn owner_of<'a>(&'a self, lease: &'a Lease) -> &'a OwnerId {
+        match &lease.life {
+            Life::Own(own) => &own.owner,
+            Life::Session(ix) => &self.sessions.get(*ix).owner,
+        }
+    }
+
+    pub(crate) fn ttl_of(&self, lease: &Lease) -> Ttl {
+        match &lease.life {
+            Life::Own(own) => own.ttl,
+            Life::Session(ix) => self.sessions.get(*ix).ttl,
+        }
+    }
+
+    pub(crate) fn granted_event(&self, ix: LeaseIx, waited_ms: u64) -> Event {
+        let lease = self.leases.get(ix);
+        event_of(lease, self.owner_of(lease).clone(), self.ttl_of(lease), EventKind::Granted { waited_ms })
+    }
+
+    /// A holder as others see it.
+    pub(crate) fn holder(&self, ix: LeaseIx, expires_at: WallTime) -> Holder {
+        let lease = self.leases.get(ix);
+        Holder {
+            owner: self.owner_of(lease).clone(),
+            token: lease.token,
+            permit: lease.permit(),
+            expires_at,
+            mode: lease.sharing.mode(),
+        }
+    }
+}
+
+/// Remembers an ending for the session's client, dropping the oldest beyond a page.
+fn note_unseen(session: &mut Session, lease: &Lease, reason: EndReason) {
+    if session.unseen.len() >= limits::PAGE_SIZE {
+        session.unseen.remove(0);
+    }
+    session.unseen.push(EndedInSession {
+        lease_id: lease.id,
+        resource: name_of(&lease.resource),
+        token: lease.token,
+        reason,
+    });
+}
+
+pub(crate) fn name_of(key: &ResourceKey) -> ResourceName {
+    ResourceName::new(key.name()).expect("a key is made of a name")
 }

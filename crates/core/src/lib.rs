@@ -4,18 +4,30 @@
 //! give the same facts and replies on every machine. It does not make anything durable and answers nobody; the node
 //! commits the facts of a [`Decision`] and only then lets its replies out.
 //!
-//! Two parts: [`Journaled`] is changed by [`Journaled::apply`] alone and is what snapshots hold. [`LockTable`] puts the
-//! volatile part beside it (deadlines, queues, renewal counts), which is built anew by [`LockTable::restore`].
+//! Two parts: [`Journaled`] is changed by facts alone ([`Journaled::replay`]) and is what snapshots hold. [`LockTable`]
+//! puts the volatile part beside it (deadlines, queues, renewal counts), which is built anew by [`LockTable::restore`].
 //!
 //! To drive it: [`LockTable::decide`] for each command, [`LockTable::tick`] when [`LockTable::next_deadline`] has come.
 
+mod acquire;
+mod arena;
 mod audit;
+mod clocks;
 pub mod codec;
 mod command;
+mod ending;
 mod event;
 mod fact;
+mod fingerprint;
+pub mod invariants;
 mod journaled;
+mod lease;
+mod outcomes;
+mod query;
+mod queue;
+mod renewal;
 mod reply;
+mod resource;
 mod table;
 
 pub use audit::{AuditAction, AuditEntry};

@@ -2,8 +2,8 @@
 //! saw is durable, which is the node's affair.
 
 use leasehold_types::{
-    Class, EndReason, FencingToken, Generation, Guarantee, Labels, LeaseId, Mode, OwnerId, Permit, ResourceName,
-    SessionId, WallTime,
+    Class, EndReason, FencingToken, Generation, Guarantee, Labels, LeaseId, Mode, OwnerId, Permit,
+    ResourceName, SessionId, WallTime,
 };
 
 use crate::audit::AuditEntry;

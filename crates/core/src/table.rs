@@ -1,12 +1,29 @@
 //! The lock table: the journaled part, changed by facts alone, and the volatile part beside it.
+//!
+//! Decisions are spread over files by what is asked: `acquire.rs` (grants and hand-over), `renewal.rs`, `ending.rs`
+//! (release, close, force), `query.rs`. This file has what they share: recording a fact, and the passing of time.
 
-use leasehold_types::{Durability, FencingToken, Generation, Now, Time};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::command::{Request, Ticket};
+use leasehold_types::{
+    Durability, FencingToken, LeaseId, Now, ResourceKey, Time, Ttl, limits, time::armed_ms,
+};
+
+use crate::clocks::{LeaseClock, LifeClock, LifeIx, Timer, Timers};
+use crate::command::{Command, Request, Ticket};
 use crate::event::Event;
-use crate::fact::Fact;
-use crate::journaled::Journaled;
-use crate::reply::Reply;
+use crate::fact::{Fact, LifeId, SessionEnd};
+use crate::journaled::{Change, Ended, Journaled};
+use crate::lease::{LeaseIx, Note, SessionIx};
+use crate::queue::Queues;
+use crate::reply::{Refusal, Reply};
+
+/// Remembered outcomes are looked through this often for those that are old enough to forget.
+const FORGET_EVERY_MS: u64 = 60_000;
+/// The age of a lease with a max hold is noted at most this often.
+const NOTE_AGE_AT_LEAST_MS: u64 = 10_000;
+/// After a restart expiries are spread over at most this long (N4).
+const SPREAD_MAX_MS: u64 = 2_000;
 
 /// What a table must know of its surroundings.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +41,8 @@ pub struct Decision {
     pub replies: Vec<(Ticket, Reply)>,
     /// To be shown once everything decided so far is durable.
     pub events: Vec<(EventAt, Event)>,
-    /// The replies also need a confirmation that our epoch is current, begun after the commands arrived (R1).
+    /// Nothing is to be committed that would confirm our epoch: the replies need a confirmation of their own, begun
+    /// after the command arrived (R1).
     pub confirm: bool,
 }
 
@@ -52,50 +70,475 @@ pub struct Counts {
     pub generation: u64,
 }
 
-/// The lock table.
-#[derive(Debug)]
-pub struct LockTable {}
+/// The lock table. See the crate's documentation for how to drive it.
+#[derive(Clone, Debug)]
+pub struct LockTable {
+    pub(crate) journaled: Journaled,
+    pub(crate) settings: Settings,
+    /// By the number of the lease's index.
+    pub(crate) leases: Vec<LeaseClock>,
+    /// By the number of the session's index.
+    pub(crate) sessions: Vec<LifeClock>,
+    pub(crate) timers: Timers,
+    pub(crate) queues: Queues,
+    /// When each open lock delay ends.
+    pub(crate) delays: BTreeMap<(ResourceKey, FencingToken), Time>,
+    /// Resources that may have a place for their first waiter now; served before a decision is given out.
+    pub(crate) freed: Vec<ResourceKey>,
+    /// Whether the journal has room for grants.
+    pub(crate) room: bool,
+    /// Resources whose first waiter could be granted but for room.
+    pub(crate) held_back: BTreeSet<ResourceKey>,
+    /// At this time the newest remembered outcome had this number.
+    marks: VecDeque<(Time, u64)>,
+    forget_armed: bool,
+}
 
 impl LockTable {
     /// A table over what was journaled, serving from `now` on: every lease has its full ttl again (R2), spread a little
     /// later (N4), or what was last noted of a long one (R6). Nobody waits.
     pub fn restore(journaled: Journaled, settings: Settings, now: Now) -> Self {
-        let _ = (journaled, settings, now);
-        todo!()
+        let mut table = Self {
+            journaled,
+            settings,
+            leases: Vec::new(),
+            sessions: Vec::new(),
+            timers: Timers::default(),
+            queues: Queues::default(),
+            delays: BTreeMap::new(),
+            freed: Vec::new(),
+            room: true,
+            held_back: BTreeSet::new(),
+            marks: VecDeque::new(),
+            forget_armed: false,
+        };
+        table.restore_lives(now.time);
+        table.restore_delays(now.time);
+        table.arm_forgetting(now.time);
+        table
+    }
+
+    fn restore_lives(&mut self, now: Time) {
+        let sessions: Vec<SessionIx> = self.journaled.sessions.iter().map(|(ix, _)| ix).collect();
+        for ix in sessions {
+            let session = self.journaled.sessions.get(ix);
+            let left_ms = restored_ms(session.ttl, session.note, *session.id.as_bytes());
+            let clock = LifeClock::new(now.plus_ms(left_ms), now.plus_ms(session.floor_ms));
+            self.start_session(ix, clock, now);
+        }
+        let leases: Vec<LeaseIx> = self.journaled.leases.iter().map(|(ix, _)| ix).collect();
+        for ix in leases {
+            let lease = self.journaled.leases.get(ix);
+            let note = lease.note();
+            let clock = lease.own().map(|own| {
+                let left_ms = restored_ms(own.ttl, note, *lease.id.as_bytes());
+                LifeClock::new(now.plus_ms(left_ms), now.plus_ms(own.floor_ms))
+            });
+            let age_ms = note.map_or(0, |note| note.age_ms);
+            self.start_lease(ix, clock, age_ms, now);
+        }
+    }
+
+    fn restore_delays(&mut self, now: Time) {
+        let open: Vec<_> = self
+            .journaled
+            .resources
+            .iter()
+            .flat_map(|(key, resource)| resource.delays().iter().map(move |delay| (key.clone(), *delay)))
+            .collect();
+        for (resource, delay) in open {
+            self.start_delay(resource, delay.token, now.plus_ms(delay.ms));
+        }
     }
 
     /// Decides one command. Facts are applied before this returns.
     pub fn decide(&mut self, request: Request, now: Now) -> Decision {
-        let _ = (request, now);
-        todo!()
+        let mut out = Decision::default();
+        let Request { ticket, tenant, identity, key, command } = request;
+        let reply = match command {
+            Command::Acquire(acquire) => self.acquire(ticket, tenant, key, acquire, now, &mut out),
+            Command::Renew(renew) => Some(self.renew(&tenant, renew, now, &mut out)),
+            Command::Release { lease_id } => Some(self.release(&tenant, lease_id, key, now, &mut out)),
+            Command::Withdraw { waiter } => {
+                self.withdraw(waiter);
+                None
+            }
+            Command::OpenSession(open) => Some(self.open_session(tenant, open, key, now, &mut out)),
+            Command::RenewSession(renew) => Some(self.renew_session(&tenant, renew, now, &mut out)),
+            Command::CloseSession { session_id, by_operator } => {
+                let cause = match by_operator {
+                    Some(operator) => SessionEnd::ByOperator { operator, identity },
+                    None => SessionEnd::Closed,
+                };
+                Some(self.close_session(&tenant, session_id, cause, key, now, &mut out))
+            }
+            Command::ForceRelease(force) => {
+                Some(self.force_release(&tenant, force, identity, key, now, &mut out))
+            }
+            Command::Recover(recover) => Some(self.recover(recover, identity, now, &mut out)),
+            Command::Query(query) => Some(self.query(&tenant, query, now)),
+        };
+        // The command's own answer comes before those of waiters that it made room for.
+        if let Some(reply) = reply {
+            out.replies.insert(0, (ticket, reply));
+        }
+        self.finish(now, &mut out);
+        out
     }
 
     /// Ends what has reached its deadline: leases, sessions, waits, lock delays; notes long leases. Stops after about
     /// `most` facts; call again while [`LockTable::next_deadline`] has come.
     pub fn tick(&mut self, now: Now, most: usize) -> Decision {
-        let _ = (now, most);
-        todo!()
+        let mut out = Decision::default();
+        if self.room {
+            let held_back = std::mem::take(&mut self.held_back);
+            self.freed.extend(held_back);
+        }
+        self.serve_freed(now, &mut out);
+        while out.facts.len() + out.replies.len() < most {
+            let Some(timer) = self.timers.take_due(now.time) else { break };
+            self.fire(timer, now, &mut out);
+            self.serve_freed(now, &mut out);
+        }
+        self.finish(now, &mut out);
+        out
     }
 
     /// When [`LockTable::tick`] has something to do next.
     pub fn next_deadline(&self) -> Option<Time> {
-        todo!()
+        if self.room && !self.held_back.is_empty() {
+            return Some(Time(0));
+        }
+        self.timers.next()
     }
 
     /// Says whether the journal has room for grants. Without it acquires and session openings are refused; endings go on.
     pub fn set_room(&mut self, room_for_grants: bool) {
-        let _ = room_for_grants;
-        todo!()
+        self.room = room_for_grants;
     }
 
     /// The journaled part.
     pub fn journaled(&self) -> &Journaled {
-        todo!()
+        &self.journaled
     }
 
     /// Sizes.
     pub fn counts(&self) -> Counts {
-        let _ = (FencingToken::new(1), Generation(1));
-        todo!()
+        Counts {
+            leases: self.journaled.lease_ids.len(),
+            sessions: self.journaled.session_ids.len(),
+            waiters: self.queues.len(),
+            last_token: self.journaled.last_token,
+            generation: self.journaled.generation.0,
+        }
     }
+
+    fn finish(&mut self, now: Now, out: &mut Decision) {
+        self.serve_freed(now, out);
+        self.arm_forgetting(now.time);
+        out.confirm = out.facts.is_empty() && !out.replies.is_empty();
+    }
+
+    /// Applies a fact to both parts and puts it into the decision.
+    pub(crate) fn record(&mut self, fact: Fact, now: Now, out: &mut Decision) {
+        self.record_after_wait(fact, 0, now, out);
+    }
+
+    /// The same for a grant whose holder has waited.
+    pub(crate) fn record_after_wait(&mut self, fact: Fact, waited_ms: u64, now: Now, out: &mut Decision) {
+        let at = EventAt::Fact(out.facts.len());
+        let mut changes = Vec::new();
+        self.journaled.apply(&fact, &mut changes);
+        out.facts.push(fact);
+        for change in changes {
+            match change {
+                Change::Granted(ix) => {
+                    let own = self.journaled.leases.get(ix).own();
+                    let clock = own.map(|own| LifeClock::new(now.time.plus_ms(own.ttl.armed_ms()), Time(0)));
+                    self.start_lease(ix, clock, 0, now.time);
+                    out.events.push((at, self.journaled.granted_event(ix, waited_ms)));
+                }
+                Change::Ended(ended) => {
+                    let held_ms = now.time.ms_since(self.leases[ended.ix.number()].since);
+                    out.events.push((at, ended.event(held_ms)));
+                    self.stop_lease(&ended);
+                }
+                Change::SessionOpened(ix) => {
+                    let ttl = self.journaled.sessions.get(ix).ttl;
+                    let clock = LifeClock::new(now.time.plus_ms(ttl.armed_ms()), Time(0));
+                    self.start_session(ix, clock, now.time);
+                }
+                Change::SessionEnded(ix, id) => {
+                    self.stop_session(ix);
+                    self.refuse_waiters_of(id, out);
+                }
+                Change::DelayOpened { resource, delay } => {
+                    self.start_delay(resource, delay.token, now.time.plus_ms(delay.ms));
+                }
+                Change::DelayEnded { resource, token } => {
+                    self.delays.remove(&(resource.clone(), token));
+                    self.freed.push(resource);
+                }
+            }
+        }
+    }
+
+    fn start_lease(&mut self, ix: LeaseIx, life: Option<LifeClock>, age_ms: u64, now: Time) {
+        let lease = self.journaled.leases.get(ix);
+        let max_hold_at = lease.max_hold_ms().map(|ms| now.plus_ms(armed_ms(ms).saturating_sub(age_ms)));
+        let deadline = life.as_ref().map(|life| life.deadline);
+        let since = Time(now.0.saturating_sub(age_ms));
+        put(&mut self.leases, ix.number(), LeaseClock::new(since, life, max_hold_at));
+        if let Some(deadline) = deadline {
+            self.timers.arm(deadline, Timer::Life(LifeIx::Lease(ix)));
+        }
+        if let Some(at) = max_hold_at {
+            self.timers.arm(at, Timer::MaxHold(ix));
+        }
+        self.arm_note(LifeIx::Lease(ix), now);
+    }
+
+    fn stop_lease(&mut self, ended: &Ended) {
+        let ix = ended.ix;
+        let clock = std::mem::take(&mut self.leases[ix.number()]);
+        if let Some(life) = clock.life() {
+            self.timers.disarm(life.armed, Timer::Life(LifeIx::Lease(ix)));
+        }
+        if let Some(at) = clock.max_hold_at() {
+            self.timers.disarm(at, Timer::MaxHold(ix));
+        }
+        if let Some(at) = clock.note_at() {
+            self.timers.disarm(at, Timer::Note(LifeIx::Lease(ix)));
+        }
+        if self.queues.of(&ended.lease.resource).is_some() {
+            self.freed.push(ended.lease.resource.clone());
+        }
+    }
+
+    fn start_session(&mut self, ix: SessionIx, clock: LifeClock, now: Time) {
+        let deadline = clock.deadline;
+        put(&mut self.sessions, ix.number(), clock);
+        self.timers.arm(deadline, Timer::Life(LifeIx::Session(ix)));
+        self.arm_note(LifeIx::Session(ix), now);
+    }
+
+    fn stop_session(&mut self, ix: SessionIx) {
+        let clock = std::mem::take(&mut self.sessions[ix.number()]);
+        self.timers.disarm(clock.armed, Timer::Life(LifeIx::Session(ix)));
+        if let Some(at) = clock.note_at {
+            self.timers.disarm(at, Timer::Note(LifeIx::Session(ix)));
+        }
+    }
+
+    fn start_delay(&mut self, resource: ResourceKey, token: FencingToken, until: Time) {
+        self.timers.arm(until, Timer::Delay(resource.clone(), token));
+        self.delays.insert((resource, token), until);
+    }
+
+    /// Arms the next note of a life that needs notes and has none to come.
+    pub(crate) fn arm_note(&mut self, life: LifeIx, now: Time) {
+        let Some(every_ms) = self.note_every_ms(life) else { return };
+        let at = now.plus_ms(every_ms);
+        match life {
+            LifeIx::Lease(ix) => {
+                let clock = &mut self.leases[ix.number()];
+                if clock.note_at().is_some() {
+                    return;
+                }
+                clock.set_note_at(Some(at));
+            }
+            LifeIx::Session(ix) => {
+                let clock = &mut self.sessions[ix.number()];
+                if clock.note_at.is_some() {
+                    return;
+                }
+                clock.note_at = Some(at);
+            }
+        }
+        self.timers.arm(at, Timer::Note(life));
+    }
+
+    /// Long lives are noted every quarter of their ttl (R6), and so are ages where a max hold counts them.
+    fn note_every_ms(&self, life: LifeIx) -> Option<u64> {
+        let (ttl, max_hold_ms) = match life {
+            LifeIx::Session(ix) => (Some(self.journaled.sessions.get(ix).ttl), None),
+            LifeIx::Lease(ix) => {
+                let lease = self.journaled.leases.get(ix);
+                (lease.own().map(|own| own.ttl), lease.max_hold_ms())
+            }
+        };
+        let by_ttl = ttl.map(Ttl::ms).filter(|ms| *ms >= limits::NOTE_FROM_TTL_MS).map(|ms| ms / 4);
+        let by_age = max_hold_ms.map(|ms| (ms / 4).max(NOTE_AGE_AT_LEAST_MS));
+        by_ttl.into_iter().chain(by_age).min()
+    }
+
+    fn fire(&mut self, timer: Timer, now: Now, out: &mut Decision) {
+        match timer {
+            Timer::Life(life) => self.life_is_due(life, now, out),
+            Timer::MaxHold(ix) => {
+                let lease_id = self.journaled.leases.get(ix).id;
+                self.record(Fact::Expired { lease_id, max_hold: true, at: now.wall }, now, out);
+            }
+            Timer::Note(life) => self.note(life, now, out),
+            Timer::Wait(ticket) => self.end_wait(ticket, now, out),
+            Timer::Delay(resource, token) => self.record(Fact::DelayEnded { resource, token }, now, out),
+            Timer::Forget => self.forget(now, out),
+        }
+    }
+
+    /// Ends a life, or arms its timer again where renewals have moved the deadline.
+    fn life_is_due(&mut self, life: LifeIx, now: Now, out: &mut Decision) {
+        let clock = self.life_clock_mut(life);
+        if clock.deadline > now.time {
+            clock.armed = clock.deadline;
+            let at = clock.deadline;
+            self.timers.arm(at, Timer::Life(life));
+            return;
+        }
+        let fact = match self.life_id(life) {
+            LifeId::Lease(lease_id) => Fact::Expired { lease_id, max_hold: false, at: now.wall },
+            LifeId::Session(session_id) => {
+                Fact::SessionEnded { session_id, cause: SessionEnd::Expired, at: now.wall, key: None }
+            }
+        };
+        self.record(fact, now, out);
+    }
+
+    /// Writes down what is left of a life. Every renewal decided before this is in the deadline already, so a restart
+    /// from this note ends the life no earlier than any answer has promised.
+    fn note(&mut self, life: LifeIx, now: Now, out: &mut Decision) {
+        let of = self.life_id(life);
+        let (deadline, age_ms) = match life {
+            LifeIx::Session(ix) => (Some(self.sessions[ix.number()].deadline), 0),
+            LifeIx::Lease(ix) => {
+                let clock = &self.leases[ix.number()];
+                (clock.life().map(|life| life.deadline), now.time.ms_since(clock.since))
+            }
+        };
+        match life {
+            LifeIx::Session(ix) => self.sessions[ix.number()].note_at = None,
+            LifeIx::Lease(ix) => self.leases[ix.number()].set_note_at(None),
+        }
+        let remaining_ms = deadline.map_or(0, |deadline| deadline.ms_since(now.time));
+        self.record(Fact::Noted { of, remaining_ms, age_ms }, now, out);
+        self.arm_note(life, now.time);
+    }
+
+    fn forget(&mut self, now: Now, out: &mut Decision) {
+        self.forget_armed = false;
+        self.marks.push_back((now.time, self.journaled.outcomes.count));
+        let mut through = 0;
+        while let Some((at, number)) = self.marks.front().copied() {
+            if now.time.ms_since(at) < limits::OUTCOME_MS {
+                break;
+            }
+            through = number;
+            self.marks.pop_front();
+        }
+        if self.journaled.outcomes.oldest().is_some_and(|oldest| oldest <= through) {
+            self.record(Fact::Forgotten { through }, now, out);
+        }
+    }
+
+    fn arm_forgetting(&mut self, now: Time) {
+        if self.forget_armed || (self.journaled.outcomes.is_empty() && self.marks.is_empty()) {
+            return;
+        }
+        self.forget_armed = true;
+        self.timers.arm(now.plus_ms(FORGET_EVERY_MS), Timer::Forget);
+    }
+
+    pub(crate) fn life_clock(&self, life: LifeIx) -> &LifeClock {
+        match life {
+            LifeIx::Lease(ix) => self.leases[ix.number()].life().expect("a life index names a life"),
+            LifeIx::Session(ix) => &self.sessions[ix.number()],
+        }
+    }
+
+    pub(crate) fn life_clock_mut(&mut self, life: LifeIx) -> &mut LifeClock {
+        match life {
+            LifeIx::Lease(ix) => self.leases[ix.number()].life_mut().expect("a life index names a life"),
+            LifeIx::Session(ix) => &mut self.sessions[ix.number()],
+        }
+    }
+
+    pub(crate) fn life_id(&self, life: LifeIx) -> LifeId {
+        match life {
+            LifeIx::Lease(ix) => LifeId::Lease(self.journaled.leases.get(ix).id),
+            LifeIx::Session(ix) => LifeId::Session(self.journaled.sessions.get(ix).id),
+        }
+    }
+
+    /// What keeps a lease alive.
+    pub(crate) fn life_of(&self, ix: LeaseIx) -> LifeIx {
+        self.journaled.leases.get(ix).session().map_or(LifeIx::Lease(ix), LifeIx::Session)
+    }
+
+    /// A live lease of this tenant.
+    pub(crate) fn lease_of(&self, tenant: &str, id: LeaseId) -> Option<LeaseIx> {
+        let ix = *self.journaled.lease_ids.get(&id)?;
+        (self.journaled.leases.get(ix).resource.tenant() == tenant).then_some(ix)
+    }
+
+    /// How a lease of this tenant ended, as far as it is remembered.
+    pub(crate) fn not_held(&self, tenant: &str, id: LeaseId) -> Refusal {
+        let ended = self.journaled.outcomes.lease(id).filter(|ended| ended.tenant.as_str() == tenant);
+        match ended {
+            Some(ended) => Refusal::LeaseNotHeld {
+                reason: ended.reason,
+                max_hold: ended.max_hold,
+                token: ended.was.as_ref().map(|was| was.token),
+            },
+            None => Refusal::LeaseNotHeld {
+                reason: leasehold_types::EndReason::Unknown,
+                max_hold: false,
+                token: None,
+            },
+        }
+    }
+
+    /// How long a lease's holder may still count on it: until its life ends or its max hold, without the drift that
+    /// the server adds.
+    pub(crate) fn promised_ms(&self, ix: LeaseIx, now: Time) -> u64 {
+        let lease = self.journaled.leases.get(ix);
+        let life_ms = self.life_promised_ms(self.life_of(ix), now);
+        let max_hold_ms = lease.max_hold_ms().zip(self.leases[ix.number()].max_hold_at()).map(|(ms, at)| {
+            let slack = armed_ms(ms) - ms;
+            at.ms_since(now).saturating_sub(slack)
+        });
+        max_hold_ms.map_or(life_ms, |ms| ms.min(life_ms))
+    }
+
+    pub(crate) fn life_promised_ms(&self, life: LifeIx, now: Time) -> u64 {
+        let ttl = match life {
+            LifeIx::Lease(ix) => self.journaled.ttl_of(self.journaled.leases.get(ix)),
+            LifeIx::Session(ix) => self.journaled.sessions.get(ix).ttl,
+        };
+        let slack = ttl.armed_ms() - ttl.ms();
+        self.life_clock(life).deadline.ms_since(now).saturating_sub(slack).min(ttl.ms())
+    }
+
+    fn refuse_waiters_of(&mut self, session: leasehold_types::SessionId, out: &mut Decision) {
+        for ticket in self.queues.in_session(session) {
+            self.withdraw(ticket);
+            out.replies.push((ticket, Reply::Refused(Refusal::SessionEnded)));
+        }
+    }
+}
+
+/// What a life has from a restart on: its armed ttl, or what was noted, and a little more so that not all end at once.
+fn restored_ms(ttl: Ttl, note: Option<Note>, id: [u8; 16]) -> u64 {
+    let left_ms = match note {
+        Some(note) if !note.cleared => note.remaining_ms,
+        _ => ttl.armed_ms(),
+    };
+    let spread_over = (ttl.ms() / 10).clamp(1, SPREAD_MAX_MS);
+    left_ms + u64::from(u16::from_le_bytes([id[0], id[1]])) % spread_over
+}
+
+fn put<T: Default>(places: &mut Vec<T>, number: usize, value: T) {
+    if number >= places.len() {
+        places.resize_with(number + 1, T::default);
+    }
+    places[number] = value;
 }

@@ -63,3 +63,5 @@ pub const NOTE_FROM_TTL_MS: u64 = 60_000;
 pub const PAGE_SIZE: usize = 1_000;
 /// Records that one listing command may look at before it answers with a shorter page and a cursor.
 pub const PAGE_SCAN: usize = 20_000;
+/// Holders named in the answer to an acquire that was not granted; the rest are found by listing.
+pub const HOLDERS_SHOWN: usize = 100;

@@ -49,7 +49,12 @@ pub enum InvalidName {
     },
 }
 
-fn check(what: &'static str, text: &str, most: usize, allowed: impl Fn(char) -> bool) -> Result<(), InvalidName> {
+fn check(
+    what: &'static str,
+    text: &str,
+    most: usize,
+    allowed: impl Fn(char) -> bool,
+) -> Result<(), InvalidName> {
     if text.is_empty() {
         return Err(InvalidName::Empty { what });
     }
@@ -80,6 +85,12 @@ macro_rules! name {
 
             /// The text.
             pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
                 &self.0
             }
         }
@@ -245,7 +256,9 @@ impl Labels {
     ///
     /// # Errors
     /// Too many, too long, an empty key, or a control character in a key.
-    pub fn new<K: AsRef<str>, V: AsRef<str>>(pairs: impl IntoIterator<Item = (K, V)>) -> Result<Self, InvalidName> {
+    pub fn new<K: AsRef<str>, V: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (K, V)>,
+    ) -> Result<Self, InvalidName> {
         let mut labels = BTreeMap::new();
         for (key, value) in pairs {
             let (key, value) = (key.as_ref(), value.as_ref());

@@ -1,0 +1,89 @@
+//! A growing array whose free places are used again: a lease or session is named by a 4-byte index instead of its
+//! 16-byte id wherever the table points at it. Indices are not stable across replays, so nothing visible may depend on
+//! their order.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The place of a `T` in its arena.
+pub(crate) struct Ix<T>(u32, PhantomData<fn() -> T>);
+
+impl<T> Ix<T> {
+    pub(crate) const fn number(self) -> usize {
+        self.0 as usize
+    }
+}
+
+impl<T> Clone for Ix<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<T> Copy for Ix<T> {}
+impl<T> PartialEq for Ix<T> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<T> Eq for Ix<T> {}
+impl<T> PartialOrd for Ix<T> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl<T> Ord for Ix<T> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.cmp(&other.0)
+    }
+}
+impl<T> fmt::Debug for Ix<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "@{}", self.0)
+    }
+}
+
+/// See the module.
+#[derive(Clone, Debug)]
+pub(crate) struct Arena<T> {
+    places: Vec<Option<T>>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Arena<T> {
+    fn default() -> Self {
+        Self { places: Vec::new(), free: Vec::new() }
+    }
+}
+
+impl<T> Arena<T> {
+    pub(crate) fn insert(&mut self, value: T) -> Ix<T> {
+        if let Some(number) = self.free.pop() {
+            self.places[number as usize] = Some(value);
+            return Ix(number, PhantomData);
+        }
+        let number = u32::try_from(self.places.len()).expect("fewer than 2^32 live leases fit into memory");
+        self.places.push(Some(value));
+        Ix(number, PhantomData)
+    }
+
+    pub(crate) fn remove(&mut self, ix: Ix<T>) -> T {
+        let value = self.places[ix.number()].take().expect("an index names a live value");
+        self.free.push(ix.0);
+        value
+    }
+
+    pub(crate) fn get(&self, ix: Ix<T>) -> &T {
+        self.places[ix.number()].as_ref().expect("an index names a live value")
+    }
+
+    pub(crate) fn get_mut(&mut self, ix: Ix<T>) -> &mut T {
+        self.places[ix.number()].as_mut().expect("an index names a live value")
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (Ix<T>, &T)> {
+        self.places.iter().enumerate().filter_map(|(number, value)| {
+            let value = value.as_ref()?;
+            Some((Ix(u32::try_from(number).expect("indices are made from u32"), PhantomData), value))
+        })
+    }
+}

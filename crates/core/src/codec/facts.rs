@@ -1,0 +1,247 @@
+//! Facts as bytes: one byte for the kind, then its fields in order.
+
+use super::CodecError;
+use super::bytes::{Decoder, Encoder};
+use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
+use leasehold_types::Generation;
+
+impl Encoder {
+    pub(crate) fn fact(&mut self, fact: &Fact) {
+        match fact {
+            Fact::Granted(granted) => {
+                self.byte(1);
+                self.granted(granted);
+            }
+            Fact::Released { lease_id, at, key } => {
+                self.byte(2);
+                self.bytes16(lease_id.as_bytes());
+                self.wall(*at);
+                self.key(key.as_ref());
+            }
+            Fact::Expired { lease_id, max_hold, at } => {
+                self.byte(3);
+                self.bytes16(lease_id.as_bytes());
+                self.flag(*max_hold);
+                self.wall(*at);
+            }
+            Fact::SessionOpened(began) => {
+                self.byte(4);
+                self.session_began(began);
+            }
+            Fact::SessionEnded { session_id, cause, at, key } => {
+                self.byte(5);
+                self.bytes16(session_id.as_bytes());
+                self.session_end(cause);
+                self.wall(*at);
+                self.key(key.as_ref());
+            }
+            Fact::ForceReleased(forced) => {
+                self.byte(6);
+                self.forced(forced);
+            }
+            Fact::TtlChanged { of, ttl, floor_ms } => {
+                self.byte(7);
+                self.life_id(*of);
+                self.number(ttl.ms());
+                self.number(*floor_ms);
+            }
+            Fact::Noted { of, remaining_ms, age_ms } => {
+                self.byte(8);
+                self.life_id(*of);
+                self.number(*remaining_ms);
+                self.number(*age_ms);
+            }
+            Fact::NoteCleared { of } => {
+                self.byte(9);
+                self.life_id(*of);
+            }
+            Fact::DelayEnded { resource, token } => {
+                self.byte(10);
+                self.text(resource.as_str());
+                self.token(*token);
+            }
+            Fact::IdClosed { tenant, lease_id, key } => {
+                self.byte(11);
+                self.text(tenant.as_str());
+                self.bytes16(lease_id.as_bytes());
+                self.key(key.as_ref());
+            }
+            Fact::Forgotten { through } => {
+                self.byte(12);
+                self.number(*through);
+            }
+            Fact::EndingsSeen { session_id, lease_ids } => {
+                self.byte(13);
+                self.bytes16(session_id.as_bytes());
+                self.list(lease_ids.iter(), |encoder, id| encoder.bytes16(id.as_bytes()));
+            }
+            Fact::Recovered { generation, token_floor, operator, identity, at } => {
+                self.byte(14);
+                self.number(generation.0);
+                self.number(*token_floor);
+                self.operator(operator);
+                self.identity(identity.as_deref());
+                self.wall(*at);
+            }
+            Fact::Resigned => self.byte(15),
+        }
+    }
+
+    pub(crate) fn granted(&mut self, granted: &Granted) {
+        self.bytes16(granted.lease_id.as_bytes());
+        self.text(granted.resource.as_str());
+        self.text(granted.owner.as_str());
+        self.optional(granted.session, |encoder, id| encoder.bytes16(id.as_bytes()));
+        self.sharing(granted.sharing);
+        self.permit(granted.permit);
+        self.class(granted.class);
+        self.number(granted.ttl.ms());
+        self.optional(granted.max_hold_ms, Self::number);
+        self.number(granted.lock_delay_ms);
+        self.labels(&granted.labels);
+        self.token(granted.token);
+        self.wall(granted.at);
+        self.key(granted.key.as_ref());
+    }
+
+    pub(crate) fn session_began(&mut self, began: &SessionBegan) {
+        self.bytes16(began.session_id.as_bytes());
+        self.text(began.tenant.as_str());
+        self.text(began.owner.as_str());
+        self.number(began.ttl.ms());
+        self.labels(&began.labels);
+        self.wall(began.at);
+        self.key(began.key.as_ref());
+    }
+
+    fn session_end(&mut self, cause: &SessionEnd) {
+        match cause {
+            SessionEnd::Closed => self.byte(0),
+            SessionEnd::Expired => self.byte(1),
+            SessionEnd::ByOperator { operator, identity } => {
+                self.byte(2);
+                self.operator(operator);
+                self.identity(identity.as_deref());
+            }
+        }
+    }
+
+    fn forced(&mut self, forced: &Forced) {
+        self.text(forced.resource.as_str());
+        self.list(forced.lease_ids.iter(), |encoder, id| encoder.bytes16(id.as_bytes()));
+        self.force_target(forced.target);
+        self.flag(forced.skip_lock_delay);
+        self.operator(&forced.operator);
+        self.identity(forced.identity.as_deref());
+        self.wall(forced.at);
+        self.key(forced.key.as_ref());
+    }
+
+    fn life_id(&mut self, id: LifeId) {
+        match id {
+            LifeId::Lease(id) => {
+                self.byte(0);
+                self.bytes16(id.as_bytes());
+            }
+            LifeId::Session(id) => {
+                self.byte(1);
+                self.bytes16(id.as_bytes());
+            }
+        }
+    }
+}
+
+impl Decoder<'_> {
+    pub(crate) fn fact(&mut self) -> Result<Fact, CodecError> {
+        Ok(match self.byte()? {
+            1 => Fact::Granted(Box::new(self.granted()?)),
+            2 => Fact::Released { lease_id: self.lease_id()?, at: self.wall()?, key: self.key()? },
+            3 => Fact::Expired { lease_id: self.lease_id()?, max_hold: self.flag()?, at: self.wall()? },
+            4 => Fact::SessionOpened(Box::new(self.session_began()?)),
+            5 => Fact::SessionEnded {
+                session_id: self.session_id()?,
+                cause: self.session_end()?,
+                at: self.wall()?,
+                key: self.key()?,
+            },
+            6 => Fact::ForceReleased(Box::new(self.forced()?)),
+            7 => Fact::TtlChanged { of: self.life_id()?, ttl: self.ttl()?, floor_ms: self.number()? },
+            8 => Fact::Noted { of: self.life_id()?, remaining_ms: self.number()?, age_ms: self.number()? },
+            9 => Fact::NoteCleared { of: self.life_id()? },
+            10 => Fact::DelayEnded { resource: self.resource()?, token: self.token()? },
+            11 => Fact::IdClosed { tenant: self.tenant()?, lease_id: self.lease_id()?, key: self.key()? },
+            12 => Fact::Forgotten { through: self.number()? },
+            13 => Fact::EndingsSeen { session_id: self.session_id()?, lease_ids: self.list(Self::lease_id)? },
+            14 => Fact::Recovered {
+                generation: Generation(self.number()?),
+                token_floor: self.number()?,
+                operator: self.operator()?,
+                identity: self.identity()?,
+                at: self.wall()?,
+            },
+            15 => Fact::Resigned,
+            _ => return self.malformed("a kind of fact"),
+        })
+    }
+
+    pub(crate) fn granted(&mut self) -> Result<Granted, CodecError> {
+        Ok(Granted {
+            lease_id: self.lease_id()?,
+            resource: self.resource()?,
+            owner: self.owner()?,
+            session: self.optional(Self::session_id)?,
+            sharing: self.sharing()?,
+            permit: self.permit()?,
+            class: self.class()?,
+            ttl: self.ttl()?,
+            max_hold_ms: self.optional(Self::number)?,
+            lock_delay_ms: self.number()?,
+            labels: self.labels()?,
+            token: self.token()?,
+            at: self.wall()?,
+            key: self.key()?,
+        })
+    }
+
+    pub(crate) fn session_began(&mut self) -> Result<SessionBegan, CodecError> {
+        Ok(SessionBegan {
+            session_id: self.session_id()?,
+            tenant: self.tenant()?,
+            owner: self.owner()?,
+            ttl: self.ttl()?,
+            labels: self.labels()?,
+            at: self.wall()?,
+            key: self.key()?,
+        })
+    }
+
+    fn session_end(&mut self) -> Result<SessionEnd, CodecError> {
+        match self.byte()? {
+            0 => Ok(SessionEnd::Closed),
+            1 => Ok(SessionEnd::Expired),
+            2 => Ok(SessionEnd::ByOperator { operator: self.operator()?, identity: self.identity()? }),
+            _ => self.malformed("how a session ended"),
+        }
+    }
+
+    fn forced(&mut self) -> Result<Forced, CodecError> {
+        Ok(Forced {
+            resource: self.resource()?,
+            lease_ids: self.list(Self::lease_id)?,
+            target: self.force_target()?,
+            skip_lock_delay: self.flag()?,
+            operator: self.operator()?,
+            identity: self.identity()?,
+            at: self.wall()?,
+            key: self.key()?,
+        })
+    }
+
+    fn life_id(&mut self) -> Result<LifeId, CodecError> {
+        match self.byte()? {
+            0 => self.lease_id().map(LifeId::Lease),
+            1 => self.session_id().map(LifeId::Session),
+            _ => self.malformed("a lease or a session"),
+        }
+    }
+}

@@ -1,0 +1,456 @@
+//! The journaled part as a stream of records in a canonical order, cut into chunks of whole records. The same state
+//! gives the same bytes, which is how tests compare states.
+
+use bytes::Bytes;
+use leasehold_types::{Generation, TenantName, limits};
+
+use super::bytes::{Decoder, Encoder};
+use super::{CodecError, FORMAT};
+use crate::fingerprint;
+use crate::journaled::Journaled;
+use crate::lease::{Lease, Life, Note, Session};
+use crate::outcomes::{EndedLease, EndedSession, Keyed, Remembered, WasLease};
+use crate::reply::{EndedInSession, Ending, Holder};
+use crate::resource::{Closes, Delay, Resource};
+
+/// Writes the journaled part as chunks of about `chunk_bytes`, each of whole records.
+///
+/// # Errors
+/// Those of `sink`.
+pub fn encode_snapshot<E>(
+    state: &Journaled,
+    chunk_bytes: usize,
+    sink: &mut dyn FnMut(Bytes) -> Result<(), E>,
+) -> Result<(), E> {
+    let mut chunks = Chunks { encoder: Encoder::over(vec![FORMAT]), records: 0, chunk_bytes, sink };
+    chunks.record(|encoder| encoder.meta(state))?;
+    for ix in state.session_ids.values() {
+        chunks.record(|encoder| encoder.session(state.sessions.get(*ix)))?;
+    }
+    let mut leases: Vec<&Lease> = state.leases.iter().map(|(_, lease)| lease).collect();
+    leases.sort_unstable_by_key(|lease| lease.token);
+    for lease in leases {
+        chunks.record(|encoder| encoder.lease(lease, state))?;
+    }
+    for (key, resource) in &state.resources {
+        if resource.endings().len() > 0 || !resource.delays().is_empty() {
+            chunks.record(|encoder| encoder.resource(key.as_str(), resource))?;
+        }
+    }
+    for (tenant, number, what) in state.outcomes.in_order() {
+        chunks.record(|encoder| encoder.outcome(tenant, number, what, state))?;
+    }
+    for entry in &state.audit.entries {
+        chunks.record(|encoder| {
+            encoder.byte(6);
+            encoder.audit_entry_without_hash(entry);
+            encoder.bytes32(&entry.hash);
+        })?;
+    }
+    chunks.end()
+}
+
+struct Chunks<'a, E> {
+    encoder: Encoder,
+    records: u64,
+    chunk_bytes: usize,
+    sink: &'a mut dyn FnMut(Bytes) -> Result<(), E>,
+}
+
+impl<E> Chunks<'_, E> {
+    fn record(&mut self, write: impl FnOnce(&mut Encoder)) -> Result<(), E> {
+        write(&mut self.encoder);
+        self.records += 1;
+        if self.encoder.len() < self.chunk_bytes {
+            return Ok(());
+        }
+        let full = std::mem::replace(&mut self.encoder, Encoder::over(vec![FORMAT]));
+        (self.sink)(full.into_bytes().into())
+    }
+
+    /// The last record counts the others, so that a missing chunk is noticed here too.
+    fn end(mut self) -> Result<(), E> {
+        self.encoder.byte(0);
+        self.encoder.number(self.records);
+        (self.sink)(self.encoder.into_bytes().into())
+    }
+}
+
+impl Encoder {
+    fn meta(&mut self, state: &Journaled) {
+        self.byte(1);
+        self.number(state.last_token);
+        self.number(state.generation.0);
+        self.number(state.used);
+        self.number(state.outcomes.count);
+        self.number(state.audit.count - state.audit.entries.len() as u64);
+        self.bytes32(&state.audit.anchor);
+    }
+
+    fn session(&mut self, session: &Session) {
+        self.byte(2);
+        self.session_began(&crate::fact::SessionBegan {
+            session_id: session.id,
+            tenant: session.tenant.clone(),
+            owner: session.owner.clone(),
+            ttl: session.asked_ttl,
+            labels: session.labels.clone(),
+            at: session.created_at,
+            key: session.key.clone(),
+        });
+        self.number(session.ttl.ms());
+        self.number(session.floor_ms);
+        self.note(session.note);
+        self.list(session.unseen.iter(), |encoder, ended| {
+            encoder.bytes16(ended.lease_id.as_bytes());
+            encoder.text(ended.resource.as_str());
+            encoder.token(ended.token);
+            encoder.reason(ended.reason);
+        });
+    }
+
+    fn lease(&mut self, lease: &Lease, state: &Journaled) {
+        self.byte(3);
+        let session = lease.session().map(|ix| state.sessions.get(ix));
+        self.granted(&lease.as_granted(session));
+        self.optional(lease.own(), |encoder, own| {
+            encoder.number(own.ttl.ms());
+            encoder.number(own.floor_ms);
+        });
+        self.note(lease.note());
+    }
+
+    fn note(&mut self, note: Option<Note>) {
+        self.optional(note, |encoder, note| {
+            encoder.number(note.remaining_ms);
+            encoder.number(note.age_ms);
+            encoder.flag(note.cleared);
+        });
+    }
+
+    fn resource(&mut self, key: &str, resource: &Resource) {
+        self.byte(4);
+        self.text(key);
+        self.number(resource.used());
+        self.list(resource.endings(), |encoder, ending| {
+            encoder.text(ending.owner.as_str());
+            encoder.token(ending.token);
+            encoder.reason(ending.reason);
+            encoder.flag(ending.max_hold);
+            encoder.wall(ending.at);
+        });
+        self.list(resource.delays().iter(), |encoder, delay| {
+            encoder.token(delay.token);
+            encoder.number(delay.ms);
+            match delay.closes {
+                Closes::All => encoder.byte(0),
+                Closes::ButShared => encoder.byte(1),
+                Closes::Permit(permit) => {
+                    encoder.byte(2);
+                    encoder.number(permit.0.into());
+                }
+            }
+        });
+    }
+
+    fn outcome(&mut self, tenant: &TenantName, number: u64, what: &Remembered, state: &Journaled) {
+        self.byte(5);
+        self.text(tenant.as_str());
+        self.number(number);
+        let outcomes = &state.outcomes;
+        match what {
+            Remembered::Lease(id) => {
+                self.byte(0);
+                self.bytes16(id.as_bytes());
+                self.ended_lease(outcomes.lease(*id).expect("what is in the order is remembered"));
+            }
+            Remembered::Session(id) => {
+                self.byte(1);
+                self.bytes16(id.as_bytes());
+                let ended = outcomes.session(*id).expect("what is in the order is remembered");
+                self.flag(ended.closed);
+                self.number(ended.released);
+                self.key(ended.key.as_ref());
+                self.number(outcomes.opening_fingerprint(tenant, ended.key.as_ref()));
+            }
+            Remembered::Key(key) => {
+                self.byte(2);
+                self.text(key.as_str());
+                self.keyed(outcomes.keyed(tenant, key).expect("what is in the order is remembered"));
+            }
+        }
+    }
+
+    fn ended_lease(&mut self, ended: &EndedLease) {
+        self.reason(ended.reason);
+        self.flag(ended.max_hold);
+        self.optional(ended.was.as_ref(), |encoder, was| {
+            encoder.text(was.resource.as_str());
+            encoder.token(was.token);
+            encoder.number(was.fingerprint);
+            encoder.key(was.key.as_ref());
+        });
+    }
+
+    fn keyed(&mut self, keyed: &Keyed) {
+        match keyed {
+            Keyed::Released(id) => {
+                self.byte(0);
+                self.bytes16(id.as_bytes());
+            }
+            Keyed::Closed(id) => {
+                self.byte(1);
+                self.bytes16(id.as_bytes());
+            }
+            Keyed::Forced { fingerprint, released, audit_seq } => {
+                self.byte(2);
+                self.number(*fingerprint);
+                self.list(released.iter(), Self::holder);
+                self.number(*audit_seq);
+            }
+            Keyed::Acquired(_) | Keyed::Opened { .. } => {
+                unreachable!("those are tied to a lease or a session")
+            }
+        }
+    }
+
+    fn holder(&mut self, holder: &Holder) {
+        self.text(holder.owner.as_str());
+        self.token(holder.token);
+        self.permit(holder.permit);
+        self.wall(holder.expires_at);
+        self.byte(holder.mode as u8);
+    }
+}
+
+/// Builds the journaled part again from chunks.
+#[derive(Debug, Default)]
+pub struct SnapshotDecoder {
+    state: Journaled,
+    records: u64,
+    ended: bool,
+}
+
+impl SnapshotDecoder {
+    /// Takes the next chunk, in order.
+    ///
+    /// # Errors
+    /// See [`CodecError`].
+    pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
+        let mut decoder = Decoder::new(bytes)?;
+        while !decoder.is_at_end() {
+            if self.ended {
+                return decoder.malformed("nothing after the end");
+            }
+            self.record(&mut decoder)?;
+        }
+        Ok(())
+    }
+
+    /// The state, once the last chunk was taken.
+    ///
+    /// # Errors
+    /// See [`CodecError`]; also when the end is missing.
+    pub fn finish(self) -> Result<Journaled, CodecError> {
+        if self.ended {
+            return Ok(self.state);
+        }
+        Err(CodecError::Malformed { at: 0, what: "the end of the snapshot" })
+    }
+
+    fn record(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        match decoder.byte()? {
+            0 => {
+                self.ended = decoder.number()? == self.records;
+                return if self.ended { Ok(()) } else { decoder.malformed("the number of records") };
+            }
+            1 => self.meta(decoder)?,
+            2 => self.session(decoder)?,
+            3 => self.lease(decoder)?,
+            4 => self.resource(decoder)?,
+            5 => self.outcome(decoder)?,
+            6 => self.audit_entry(decoder)?,
+            _ => return decoder.malformed("a kind of record"),
+        }
+        self.records += 1;
+        Ok(())
+    }
+
+    fn meta(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        self.state.last_token = decoder.number()?;
+        self.state.generation = Generation(decoder.number()?);
+        self.state.used = decoder.number()?;
+        self.state.outcomes.count = decoder.number()?;
+        self.state.audit.count = decoder.number()?;
+        self.state.audit.anchor = decoder.bytes32()?;
+        self.state.audit.head = self.state.audit.anchor;
+        Ok(())
+    }
+
+    fn session(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let began = decoder.session_began()?;
+        if self.state.session_ids.contains_key(&began.session_id) {
+            return decoder.malformed("a session once");
+        }
+        let mut session = Session::new(&began);
+        session.ttl = decoder.ttl()?;
+        session.floor_ms = decoder.number()?;
+        session.note = decoder.note()?;
+        session.unseen = decoder.list(|decoder| {
+            Ok(EndedInSession {
+                lease_id: decoder.lease_id()?,
+                resource: decoder.resource_name()?,
+                token: decoder.token()?,
+                reason: decoder.reason()?,
+            })
+        })?;
+        if let Some(key) = &began.key {
+            let fingerprint = fingerprint::of_opening(&began.owner, began.ttl, &began.labels);
+            let keyed = Keyed::Opened { session_id: began.session_id, fingerprint };
+            self.state.outcomes.tie(&began.tenant, key, keyed);
+        }
+        self.state.insert_session(session);
+        Ok(())
+    }
+
+    fn lease(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let granted = decoder.granted()?;
+        if granted.session.is_some_and(|id| !self.state.session_ids.contains_key(&id)) {
+            return decoder.malformed("a lease of a live session");
+        }
+        if self.state.lease_ids.contains_key(&granted.lease_id) {
+            return decoder.malformed("a lease once");
+        }
+        let ttl = decoder.optional(|decoder| Ok((decoder.ttl()?, decoder.number()?)))?;
+        let note = decoder.note()?;
+        if ttl.is_some() == granted.session.is_some() {
+            return decoder.malformed("a ttl of its own or a session");
+        }
+        if let Some(key) = &granted.key {
+            let tenant = self.state.outcomes.tenant(granted.resource.tenant());
+            self.state.outcomes.tie(&tenant, key, Keyed::Acquired(granted.lease_id));
+        }
+        let ix = self.state.insert_lease(&granted);
+        let lease = self.state.leases.get_mut(ix);
+        lease.set_note(note);
+        if let (Life::Own(own), Some((ttl, floor_ms))) = (&mut lease.life, ttl) {
+            (own.ttl, own.floor_ms) = (ttl, floor_ms);
+        }
+        Ok(())
+    }
+
+    fn resource(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let key = decoder.resource()?;
+        let used = decoder.number()?;
+        let endings = decoder.list(|decoder| {
+            Ok(Ending {
+                owner: decoder.owner()?,
+                token: decoder.token()?,
+                reason: decoder.reason()?,
+                max_hold: decoder.flag()?,
+                at: decoder.wall()?,
+            })
+        })?;
+        let delays = decoder.list(Decoder::delay)?;
+        let resource = self.state.resources.entry(key.clone()).or_default();
+        if used > 0 {
+            resource.mark_used(used);
+            self.state.recent.insert(used, key);
+        }
+        endings.into_iter().for_each(|ending| resource.add_ending(ending, limits::ENDINGS_PER_RESOURCE));
+        delays.into_iter().for_each(|delay| resource.add_delay(delay));
+        Ok(())
+    }
+
+    fn outcome(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let tenant = decoder.tenant()?;
+        let tenant = self.state.outcomes.tenant(tenant.as_str());
+        let number = decoder.number()?;
+        let what = match decoder.byte()? {
+            0 => {
+                let id = decoder.lease_id()?;
+                let ended = decoder.ended_lease(&tenant)?;
+                self.state.outcomes.put_lease(id, ended);
+                Remembered::Lease(id)
+            }
+            1 => {
+                let id = decoder.session_id()?;
+                let (closed, released, key) = (decoder.flag()?, decoder.number()?, decoder.key()?);
+                let ended = EndedSession { tenant: tenant.clone(), closed, released, key };
+                self.state.outcomes.put_session(id, ended, decoder.number()?);
+                Remembered::Session(id)
+            }
+            2 => {
+                let key = decoder.one_key()?;
+                let keyed = decoder.keyed()?;
+                self.state.outcomes.tie(&tenant, &key, keyed);
+                Remembered::Key(key)
+            }
+            _ => return decoder.malformed("what is remembered"),
+        };
+        self.state.outcomes.push(tenant, number, what);
+        Ok(())
+    }
+
+    fn audit_entry(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let mut entry = decoder.audit_entry_without_hash()?;
+        entry.hash = decoder.bytes32()?;
+        self.state.audit.push(entry);
+        Ok(())
+    }
+}
+
+impl Decoder<'_> {
+    fn note(&mut self) -> Result<Option<Note>, CodecError> {
+        self.optional(|decoder| {
+            Ok(Note { remaining_ms: decoder.number()?, age_ms: decoder.number()?, cleared: decoder.flag()? })
+        })
+    }
+
+    fn delay(&mut self) -> Result<Delay, CodecError> {
+        let (token, ms) = (self.token()?, self.number()?);
+        let closes = match self.byte()? {
+            0 => Closes::All,
+            1 => Closes::ButShared,
+            2 => Closes::Permit(leasehold_types::Permit(self.small()?)),
+            _ => return self.malformed("what a lock delay closes"),
+        };
+        Ok(Delay { token, closes, ms })
+    }
+
+    fn ended_lease(&mut self, tenant: &TenantName) -> Result<EndedLease, CodecError> {
+        let (reason, max_hold) = (self.reason()?, self.flag()?);
+        let was = self.optional(|decoder| {
+            Ok(WasLease {
+                resource: decoder.resource()?,
+                token: decoder.token()?,
+                fingerprint: decoder.number()?,
+                key: decoder.key()?,
+            })
+        })?;
+        Ok(EndedLease { tenant: tenant.clone(), reason, max_hold, was })
+    }
+
+    fn keyed(&mut self) -> Result<Keyed, CodecError> {
+        match self.byte()? {
+            0 => self.lease_id().map(Keyed::Released),
+            1 => self.session_id().map(Keyed::Closed),
+            2 => Ok(Keyed::Forced {
+                fingerprint: self.number()?,
+                released: self.list(Self::holder)?,
+                audit_seq: self.number()?,
+            }),
+            _ => self.malformed("what came of a command"),
+        }
+    }
+
+    fn holder(&mut self) -> Result<Holder, CodecError> {
+        Ok(Holder {
+            owner: self.owner()?,
+            token: self.token()?,
+            permit: self.permit()?,
+            expires_at: self.wall()?,
+            mode: self.mode()?,
+        })
+    }
+}

@@ -1,0 +1,176 @@
+//! Endings that somebody asks for: release, close, force-release; and `recover`.
+
+use leasehold_types::{
+    EndReason, Generation, LeaseId, Now, RequestKey, ResourceKey, SessionId, TenantName, limits,
+};
+
+use crate::command::{ForceRelease, ForceTarget, Recover};
+use crate::fact::{Fact, Forced, SessionEnd};
+use crate::fingerprint;
+use crate::journaled::name_of;
+use crate::lease::LeaseIx;
+use crate::outcomes::Keyed;
+use crate::reply::{Refusal, Reply};
+use crate::resource::Resource;
+use crate::table::{Decision, LockTable};
+
+impl LockTable {
+    pub(crate) fn release(
+        &mut self,
+        tenant: &TenantName,
+        lease_id: LeaseId,
+        key: Option<RequestKey>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        match self.keyed(tenant, key.as_ref()) {
+            None => {}
+            Some(Keyed::Released(id)) if *id == lease_id => {}
+            Some(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
+        }
+        if self.lease_of(tenant.as_str(), lease_id).is_some() {
+            self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
+            return self.released(tenant, lease_id);
+        }
+        if self.journaled.outcomes.lease(lease_id).is_none()
+            && !self.journaled.lease_ids.contains_key(&lease_id)
+        {
+            self.close_id(tenant, lease_id, key, now, out);
+        }
+        self.released(tenant, lease_id)
+    }
+
+    /// Nobody knows the id. A first attempt to acquire under it may still be on its way, or in the queue: it must not
+    /// be granted after its caller was told that nothing is held.
+    fn close_id(
+        &mut self,
+        tenant: &TenantName,
+        lease_id: LeaseId,
+        key: Option<RequestKey>,
+        now: Now,
+        out: &mut Decision,
+    ) {
+        let waiting = self.queues.find(tenant, lease_id, None).filter(|waiter| waiter.tenant == *tenant);
+        if let Some(ticket) = waiting.map(|waiter| waiter.ticket) {
+            self.withdraw(ticket);
+            let refusal = Refusal::LeaseNotHeld { reason: EndReason::Unknown, max_hold: false, token: None };
+            out.replies.push((ticket, Reply::Refused(refusal)));
+        }
+        self.record(Fact::IdClosed { tenant: tenant.clone(), lease_id, key }, now, out);
+    }
+
+    /// The answer to a release, the first time and every later one.
+    fn released(&self, tenant: &TenantName, lease_id: LeaseId) -> Reply {
+        let ended = self.journaled.outcomes.lease(lease_id).filter(|ended| ended.tenant == *tenant);
+        match ended.and_then(|ended| Some((ended.reason, ended.was.as_ref()?))) {
+            Some((EndReason::Released, was)) => {
+                Reply::Released { resource: name_of(&was.resource), token: was.token }
+            }
+            _ => Reply::Refused(self.not_held(tenant.as_str(), lease_id)),
+        }
+    }
+
+    fn keyed(&self, tenant: &TenantName, key: Option<&RequestKey>) -> Option<&Keyed> {
+        self.journaled.outcomes.keyed(tenant, key?)
+    }
+
+    pub(crate) fn close_session(
+        &mut self,
+        tenant: &TenantName,
+        session_id: SessionId,
+        cause: SessionEnd,
+        key: Option<RequestKey>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        match self.keyed(tenant, key.as_ref()) {
+            None => {}
+            Some(Keyed::Closed(id)) if *id == session_id => {}
+            Some(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
+        }
+        if let Some(ix) = self.session_of(tenant, session_id) {
+            let released = self.journaled.sessions.get(ix).leases.len() as u64;
+            self.record(Fact::SessionEnded { session_id, cause, at: now.wall, key }, now, out);
+            return Reply::SessionClosed { session_id, released };
+        }
+        let ended = self.journaled.outcomes.session(session_id).filter(|ended| ended.tenant == *tenant);
+        match ended {
+            Some(ended) if ended.closed => Reply::SessionClosed { session_id, released: ended.released },
+            Some(_) => Reply::Refused(Refusal::SessionEnded),
+            None => Reply::Refused(Refusal::NotFound),
+        }
+    }
+
+    pub(crate) fn force_release(
+        &mut self,
+        tenant: &TenantName,
+        force: ForceRelease,
+        identity: Option<Box<str>>,
+        key: Option<RequestKey>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        let resource = ResourceKey::new(tenant, &force.resource);
+        if let Some(earlier) = self.keyed(tenant, key.as_ref()) {
+            return match earlier {
+                Keyed::Forced { fingerprint, released, audit_seq }
+                    if *fingerprint == fingerprint::of_force(&force, &resource) =>
+                {
+                    Reply::ForceReleased { released: released.clone(), audit_seq: *audit_seq }
+                }
+                _ => Reply::Refused(Refusal::IdempotencyMismatch),
+            };
+        }
+        let leases = match self.forced_leases(&resource, force.target) {
+            Ok(leases) => leases,
+            Err(refusal) => return Reply::Refused(refusal),
+        };
+        let released = leases.iter().map(|ix| self.holder_view(*ix, now)).collect();
+        let forced = Forced {
+            resource,
+            lease_ids: leases.iter().map(|ix| self.journaled.leases.get(*ix).id).collect(),
+            target: force.target,
+            skip_lock_delay: force.skip_lock_delay,
+            operator: force.operator,
+            identity,
+            at: now.wall,
+            key,
+        };
+        self.record(Fact::ForceReleased(Box::new(forced)), now, out);
+        Reply::ForceReleased { released, audit_seq: self.journaled.audit.count }
+    }
+
+    /// Who would be forced out. A token that is not held, while others hold, is the operator looking at old news.
+    fn forced_leases(&self, resource: &ResourceKey, target: ForceTarget) -> Result<Vec<LeaseIx>, Refusal> {
+        let holders = self.journaled.resources.get(resource).map_or(&[][..], Resource::holders);
+        let token_of = |ix: &LeaseIx| self.journaled.leases.get(*ix).token;
+        match target {
+            ForceTarget::All => Ok(holders.to_vec()),
+            ForceTarget::Token(_) if holders.is_empty() => Ok(Vec::new()),
+            ForceTarget::Token(token) => match holders.iter().find(|ix| token_of(ix) == token) {
+                Some(ix) => Ok(vec![*ix]),
+                None => {
+                    let current = holders.iter().take(limits::HOLDERS_SHOWN).map(token_of).collect();
+                    Err(Refusal::StaleToken { current })
+                }
+            },
+        }
+    }
+
+    pub(crate) fn recover(
+        &mut self,
+        recover: Recover,
+        identity: Option<Box<str>>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        if recover.token_floor >= limits::TOKEN_MAX {
+            return Reply::Refused(Refusal::TokensUsedUp);
+        }
+        let generation = Generation(self.journaled.generation.0 + 1);
+        let token_floor = recover.token_floor.max(self.journaled.last_token);
+        let operator = recover.operator;
+        self.record(Fact::Recovered { generation, token_floor, operator, identity, at: now.wall }, now, out);
+        Reply::Recovered { generation, token_floor }
+    }
+}

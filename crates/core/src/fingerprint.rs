@@ -1,0 +1,79 @@
+//! Short hashes of what was asked, kept where the command itself is not, so that the same id or key with another
+//! command is noticed. Journaled state depends on them: changing one is a change of format.
+
+use leasehold_types::{Class, Labels, OwnerId, ResourceKey, SessionId, Ttl};
+
+use crate::codec::Encoder;
+use crate::command::{Acquire, ForceRelease, ForceTarget, Operator, Sharing};
+use crate::fact::Forced;
+use crate::lease::Lease;
+
+/// Of an acquire: what a retry must repeat. Neither wait nor labels; in a session the ttl is the session's, which may
+/// change between two attempts.
+pub(crate) fn of_acquire(acquire: &Acquire, resource: &ResourceKey) -> u64 {
+    let ttl = acquire.ttl.filter(|_| acquire.session.is_none());
+    let rest = (acquire.sharing, acquire.class, acquire.max_hold_ms, acquire.lock_delay_ms);
+    of_grant(resource, acquire.session, ttl, rest)
+}
+
+/// Of the acquire that was granted this lease.
+pub(crate) fn of_lease(lease: &Lease, session: Option<SessionId>) -> u64 {
+    let ttl = lease.own().map(|own| own.asked_ttl);
+    let rest = (lease.sharing, lease.class, lease.max_hold_ms(), lease.lock_delay_ms());
+    of_grant(&lease.resource, session, ttl, rest)
+}
+
+fn of_grant(
+    resource: &ResourceKey,
+    session: Option<SessionId>,
+    ttl: Option<Ttl>,
+    (sharing, class, max_hold_ms, lock_delay_ms): (Sharing, Class, Option<u64>, u64),
+) -> u64 {
+    let mut encoder = Encoder::default();
+    encoder.text(resource.as_str());
+    encoder.optional(session, |encoder, id| encoder.bytes16(id.as_bytes()));
+    encoder.optional(ttl, |encoder, ttl| encoder.number(ttl.ms()));
+    encoder.sharing(sharing);
+    encoder.class(class);
+    encoder.optional(max_hold_ms, Encoder::number);
+    encoder.number(lock_delay_ms);
+    short(encoder)
+}
+
+/// Of a session's opening.
+pub(crate) fn of_opening(owner: &OwnerId, ttl: Ttl, labels: &Labels) -> u64 {
+    let mut encoder = Encoder::default();
+    encoder.text(owner.as_str());
+    encoder.number(ttl.ms());
+    encoder.labels(labels);
+    short(encoder)
+}
+
+/// Of a force-release as asked.
+pub(crate) fn of_force(force: &ForceRelease, resource: &ResourceKey) -> u64 {
+    of_forcing(resource, force.target, force.skip_lock_delay, &force.operator)
+}
+
+/// Of the force-release that this fact came of.
+pub(crate) fn of_forced(forced: &Forced) -> u64 {
+    of_forcing(&forced.resource, forced.target, forced.skip_lock_delay, &forced.operator)
+}
+
+fn of_forcing(
+    resource: &ResourceKey,
+    target: ForceTarget,
+    skip_lock_delay: bool,
+    operator: &Operator,
+) -> u64 {
+    let mut encoder = Encoder::default();
+    encoder.text(resource.as_str());
+    encoder.force_target(target);
+    encoder.flag(skip_lock_delay);
+    encoder.operator(operator);
+    short(encoder)
+}
+
+fn short(encoder: Encoder) -> u64 {
+    let hash = blake3::hash(&encoder.into_bytes());
+    u64::from_le_bytes(*hash.as_bytes().first_chunk().expect("a hash has 32 bytes"))
+}

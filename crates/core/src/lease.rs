@@ -1,0 +1,227 @@
+//! Leases and sessions as journaled. Fields that few leases have are boxed apart: a million leases are held in memory.
+
+use std::collections::BTreeSet;
+
+use leasehold_types::{
+    Class, FencingToken, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId, TenantName,
+    Ttl, WallTime,
+};
+
+use crate::arena::Ix;
+use crate::command::{Acquire, Sharing};
+use crate::fact::{Granted, SessionBegan};
+use crate::reply::EndedInSession;
+
+pub(crate) type LeaseIx = Ix<Lease>;
+pub(crate) type SessionIx = Ix<Session>;
+
+/// One holder's right on one resource.
+#[derive(Clone, Debug)]
+pub(crate) struct Lease {
+    pub(crate) id: LeaseId,
+    pub(crate) resource: ResourceKey,
+    pub(crate) life: Life,
+    pub(crate) token: FencingToken,
+    pub(crate) created_at: WallTime,
+    pub(crate) sharing: Sharing,
+    /// Meaningful for semaphores only; see [`Lease::permit`].
+    permit: u32,
+    pub(crate) class: Class,
+    more: Option<Box<More>>,
+}
+
+/// What keeps a lease alive.
+#[derive(Clone, Debug)]
+pub(crate) enum Life {
+    /// Its session's renewals.
+    Session(SessionIx),
+    /// Its own.
+    Own(Box<Own>),
+}
+
+/// Owner and ttl of a lease without a session.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    pub(crate) owner: OwnerId,
+    pub(crate) ttl: Ttl,
+    /// As asked for at the grant; a retry of the acquire is compared with this.
+    pub(crate) asked_ttl: Ttl,
+    /// What a longer ttl promised before it was shortened; a restart gives at least this again.
+    pub(crate) floor_ms: u64,
+}
+
+/// What few leases have.
+#[derive(Clone, Debug, Default)]
+struct More {
+    max_hold_ms: Option<u64>,
+    lock_delay_ms: u64,
+    labels: Labels,
+    key: Option<RequestKey>,
+    note: Option<Note>,
+}
+
+/// What was last noted of a life (R6).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Note {
+    pub(crate) remaining_ms: u64,
+    pub(crate) age_ms: u64,
+    /// A renewal came after it: the full ttl counts again, the age stays.
+    pub(crate) cleared: bool,
+}
+
+impl Lease {
+    pub(crate) fn new(granted: &Granted, session: Option<SessionIx>) -> Self {
+        let own =
+            || Own { owner: granted.owner.clone(), ttl: granted.ttl, asked_ttl: granted.ttl, floor_ms: 0 };
+        let more = More {
+            max_hold_ms: granted.max_hold_ms,
+            lock_delay_ms: granted.lock_delay_ms,
+            labels: granted.labels.clone(),
+            key: granted.key.clone(),
+            note: None,
+        };
+        let plain = more.max_hold_ms.is_none()
+            && more.lock_delay_ms == 0
+            && more.labels.is_empty()
+            && more.key.is_none();
+        Self {
+            id: granted.lease_id,
+            resource: granted.resource.clone(),
+            life: session.map_or_else(|| Life::Own(Box::new(own())), Life::Session),
+            token: granted.token,
+            created_at: granted.at,
+            sharing: granted.sharing,
+            permit: granted.permit.map_or(0, |permit| permit.0),
+            class: granted.class,
+            more: (!plain).then(|| Box::new(more)),
+        }
+    }
+
+    /// The fact that would grant this lease as it stands; `owner` and `ttl` are its session's where it has one.
+    pub(crate) fn as_granted(&self, session: Option<&Session>) -> Granted {
+        let (owner, ttl) = match (&self.life, session) {
+            (Life::Own(own), _) => (own.owner.clone(), own.asked_ttl),
+            (Life::Session(_), Some(session)) => (session.owner.clone(), session.ttl),
+            (Life::Session(_), None) => unreachable!("a lease in a session is given with it"),
+        };
+        Granted {
+            lease_id: self.id,
+            resource: self.resource.clone(),
+            owner,
+            session: session.map(|session| session.id),
+            sharing: self.sharing,
+            permit: self.permit(),
+            class: self.class,
+            ttl,
+            max_hold_ms: self.max_hold_ms(),
+            lock_delay_ms: self.lock_delay_ms(),
+            labels: self.labels().cloned().unwrap_or_default(),
+            token: self.token,
+            at: self.created_at,
+            key: self.key().cloned(),
+        }
+    }
+
+    pub(crate) fn permit(&self) -> Option<Permit> {
+        matches!(self.sharing, Sharing::Semaphore { .. }).then_some(Permit(self.permit))
+    }
+
+    pub(crate) fn max_hold_ms(&self) -> Option<u64> {
+        self.more.as_ref().and_then(|more| more.max_hold_ms)
+    }
+
+    pub(crate) fn lock_delay_ms(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.lock_delay_ms)
+    }
+
+    pub(crate) fn labels(&self) -> Option<&Labels> {
+        self.more.as_ref().map(|more| &more.labels)
+    }
+
+    pub(crate) fn key(&self) -> Option<&RequestKey> {
+        self.more.as_ref().and_then(|more| more.key.as_ref())
+    }
+
+    pub(crate) fn note(&self) -> Option<Note> {
+        self.more.as_ref().and_then(|more| more.note)
+    }
+
+    pub(crate) fn set_note(&mut self, note: Option<Note>) {
+        if note.is_some() || self.more.is_some() {
+            self.more.get_or_insert_default().note = note;
+        }
+    }
+
+    pub(crate) fn own(&self) -> Option<&Own> {
+        match &self.life {
+            Life::Own(own) => Some(own),
+            Life::Session(_) => None,
+        }
+    }
+
+    pub(crate) fn session(&self) -> Option<SessionIx> {
+        match self.life {
+            Life::Session(ix) => Some(ix),
+            Life::Own(_) => None,
+        }
+    }
+
+    /// Whether this acquire, under the id of this lease, is the one that it was granted to.
+    pub(crate) fn was_asked_by(
+        &self,
+        acquire: &Acquire,
+        key: &ResourceKey,
+        session: Option<SessionId>,
+    ) -> bool {
+        let ttl_same = match (&self.life, acquire.ttl) {
+            (Life::Own(own), Some(ttl)) => own.asked_ttl == ttl,
+            (Life::Own(_), None) => false,
+            (Life::Session(_), _) => true,
+        };
+        ttl_same
+            && self.resource == *key
+            && self.sharing == acquire.sharing
+            && self.class == acquire.class
+            && session == acquire.session
+            && self.max_hold_ms() == acquire.max_hold_ms
+            && self.lock_delay_ms() == acquire.lock_delay_ms
+    }
+}
+
+/// A client's liveness scope: one ttl, one deadline, many leases.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) id: SessionId,
+    pub(crate) tenant: TenantName,
+    pub(crate) owner: OwnerId,
+    pub(crate) ttl: Ttl,
+    pub(crate) asked_ttl: Ttl,
+    /// As for [`Own`].
+    pub(crate) floor_ms: u64,
+    pub(crate) labels: Labels,
+    pub(crate) created_at: WallTime,
+    pub(crate) key: Option<RequestKey>,
+    pub(crate) leases: BTreeSet<LeaseIx>,
+    /// Leases that ended without the client, until it says that it has seen them. At most a page: oldest dropped.
+    pub(crate) unseen: Vec<EndedInSession>,
+    pub(crate) note: Option<Note>,
+}
+
+impl Session {
+    pub(crate) fn new(began: &SessionBegan) -> Self {
+        Self {
+            id: began.session_id,
+            tenant: began.tenant.clone(),
+            owner: began.owner.clone(),
+            ttl: began.ttl,
+            asked_ttl: began.ttl,
+            floor_ms: 0,
+            labels: began.labels.clone(),
+            created_at: began.at,
+            key: began.key.clone(),
+            leases: BTreeSet::new(),
+            unseen: Vec::new(),
+            note: None,
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! What is remembered for retries: how leases and sessions ended, and what came of commands with a key. Bounded by
+//! number here and by time through [`crate::Fact::Forgotten`]; nothing that tokens depend on is in it.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use leasehold_types::{
+    EndReason, FencingToken, LeaseId, RequestKey, ResourceKey, SessionId, TenantName, limits,
+};
+
+use crate::reply::Holder;
+
+/// How a lease ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct EndedLease {
+    pub(crate) tenant: TenantName,
+    pub(crate) reason: EndReason,
+    pub(crate) max_hold: bool,
+    /// What it was; `None` when the id was closed before anything was granted under it.
+    pub(crate) was: Option<WasLease>,
+}
+
+/// What an ended lease was.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct WasLease {
+    pub(crate) resource: ResourceKey,
+    pub(crate) token: FencingToken,
+    /// Of the acquire that it was granted to.
+    pub(crate) fingerprint: u64,
+    /// The key it was acquired under.
+    pub(crate) key: Option<RequestKey>,
+}
+
+/// How a session ended.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct EndedSession {
+    pub(crate) tenant: TenantName,
+    /// Closed by its client, and so a retried close succeeds.
+    pub(crate) closed: bool,
+    pub(crate) released: u64,
+    /// The key it was opened under.
+    pub(crate) key: Option<RequestKey>,
+}
+
+/// What came of a command with a key.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Keyed {
+    /// An acquire was granted this lease.
+    Acquired(LeaseId),
+    /// A session was opened.
+    Opened { session_id: SessionId, fingerprint: u64 },
+    /// A lease was released, or its unknown id closed.
+    Released(LeaseId),
+    /// A session was closed.
+    Closed(SessionId),
+    /// A resource was force-released.
+    Forced { fingerprint: u64, released: Vec<Holder>, audit_seq: u64 },
+}
+
+/// Names one remembered thing, in the order of remembering.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Remembered {
+    Lease(LeaseId),
+    Session(SessionId),
+    Key(RequestKey),
+}
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Outcomes {
+    leases: BTreeMap<LeaseId, EndedLease>,
+    sessions: BTreeMap<SessionId, EndedSession>,
+    keyed: BTreeMap<(TenantName, RequestKey), Keyed>,
+    /// For each tenant what is remembered, oldest first, with its number.
+    order: BTreeMap<TenantName, VecDeque<(u64, Remembered)>>,
+    /// The number of the newest remembered thing.
+    pub(crate) count: u64,
+}
+
+impl Outcomes {
+    pub(crate) fn lease(&self, id: LeaseId) -> Option<&EndedLease> {
+        self.leases.get(&id)
+    }
+
+    pub(crate) fn session(&self, id: SessionId) -> Option<&EndedSession> {
+        self.sessions.get(&id)
+    }
+
+    pub(crate) fn keyed(&self, tenant: &TenantName, key: &RequestKey) -> Option<&Keyed> {
+        self.keyed.get(&(tenant.clone(), key.clone()))
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    /// The number of the oldest remembered thing.
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.order.values().filter_map(|order| order.front()).map(|(number, _)| *number).min()
+    }
+
+    /// The tenant's name, shared with what is remembered of it already.
+    pub(crate) fn tenant(&self, name: &str) -> TenantName {
+        match self.order.get_key_value(name) {
+            Some((tenant, _)) => tenant.clone(),
+            None => TenantName::new(name).expect("a resource key begins with a tenant"),
+        }
+    }
+
+    /// Ties a key to a live lease or session; it is forgotten with the ending of that.
+    pub(crate) fn tie(&mut self, tenant: &TenantName, key: &RequestKey, keyed: Keyed) {
+        self.keyed.insert((tenant.clone(), key.clone()), keyed);
+    }
+
+    pub(crate) fn remember_lease(&mut self, id: LeaseId, ended: EndedLease) {
+        let tenant = ended.tenant.clone();
+        self.leases.insert(id, ended);
+        self.remember(tenant, Remembered::Lease(id));
+    }
+
+    pub(crate) fn remember_session(&mut self, id: SessionId, ended: EndedSession) {
+        let tenant = ended.tenant.clone();
+        self.sessions.insert(id, ended);
+        self.remember(tenant, Remembered::Session(id));
+    }
+
+    pub(crate) fn remember_key(&mut self, tenant: &TenantName, key: &RequestKey, keyed: Keyed) {
+        self.tie(tenant, key, keyed);
+        self.remember(tenant.clone(), Remembered::Key(key.clone()));
+    }
+
+    fn remember(&mut self, tenant: TenantName, what: Remembered) {
+        self.count += 1;
+        self.push(tenant.clone(), self.count, what);
+        if self.order.get(&tenant).is_some_and(|order| order.len() > limits::OUTCOMES_PER_TENANT) {
+            self.forget_oldest(&tenant);
+        }
+    }
+
+    /// Forgets everything with a number up to this.
+    pub(crate) fn forget_through(&mut self, through: u64) {
+        let tenants: Vec<_> = self.order.keys().cloned().collect();
+        for tenant in tenants {
+            while self
+                .order
+                .get(&tenant)
+                .and_then(VecDeque::front)
+                .is_some_and(|(number, _)| *number <= through)
+            {
+                self.forget_oldest(&tenant);
+            }
+        }
+    }
+
+    fn forget_oldest(&mut self, tenant: &TenantName) {
+        let Some(order) = self.order.get_mut(tenant) else { return };
+        let oldest = order.pop_front();
+        if order.is_empty() {
+            self.order.remove(tenant);
+        }
+        let key = match oldest {
+            None => None,
+            Some((_, Remembered::Lease(id))) => self.leases.remove(&id).and_then(|ended| ended.was?.key),
+            Some((_, Remembered::Session(id))) => self.sessions.remove(&id).and_then(|ended| ended.key),
+            Some((_, Remembered::Key(key))) => Some(key),
+        };
+        if let Some(key) = key {
+            self.keyed.remove(&(tenant.clone(), key));
+        }
+    }
+
+    /// Everything in a canonical order, for snapshots: tenants by name, then oldest first.
+    pub(crate) fn in_order(&self) -> impl Iterator<Item = (&TenantName, u64, &Remembered)> {
+        self.order.iter().flat_map(|(tenant, order)| order.iter().map(move |(n, what)| (tenant, *n, what)))
+    }
+
+    /// Puts back what a snapshot held.
+    pub(crate) fn push(&mut self, tenant: TenantName, number: u64, what: Remembered) {
+        self.order.entry(tenant).or_default().push_back((number, what));
+    }
+
+    /// Puts back what a snapshot held.
+    pub(crate) fn put_lease(&mut self, id: LeaseId, ended: EndedLease) {
+        if let Some(key) = ended.was.as_ref().and_then(|was| was.key.clone()) {
+            self.tie(&ended.tenant.clone(), &key, Keyed::Acquired(id));
+        }
+        self.leases.insert(id, ended);
+    }
+
+    /// Puts back what a snapshot held, with the fingerprint of its opening where it had a key.
+    pub(crate) fn put_session(&mut self, id: SessionId, ended: EndedSession, fingerprint: u64) {
+        if let Some(key) = &ended.key {
+            self.tie(&ended.tenant.clone(), &key.clone(), Keyed::Opened { session_id: id, fingerprint });
+        }
+        self.sessions.insert(id, ended);
+    }
+
+    /// The fingerprint of the opening that a key is tied to, for snapshots.
+    pub(crate) fn opening_fingerprint(&self, tenant: &TenantName, key: Option<&RequestKey>) -> u64 {
+        match key.and_then(|key| self.keyed(tenant, key)) {
+            Some(Keyed::Opened { fingerprint, .. }) => *fingerprint,
+            _ => 0,
+        }
+    }
+}

@@ -1,0 +1,147 @@
+//! Waiting acquires: one queue a resource, first come first served. Volatile: after a restart callers ask again.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use leasehold_types::{LeaseId, OwnerId, RequestKey, ResourceKey, SessionId, TenantName, Time};
+
+use crate::command::{Acquire, Ticket};
+
+/// A queued acquire.
+#[derive(Clone, Debug)]
+pub(crate) struct Waiter {
+    pub(crate) ticket: Ticket,
+    pub(crate) tenant: TenantName,
+    pub(crate) key: Option<RequestKey>,
+    pub(crate) owner: OwnerId,
+    pub(crate) acquire: Acquire,
+    pub(crate) since: Time,
+    pub(crate) deadline: Time,
+}
+
+/// The queue of one resource, in the order of asking.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queue {
+    waiters: BTreeMap<u64, Waiter>,
+    /// Acquires that met a holder or a waiter.
+    pub(crate) contended: u64,
+}
+
+/// Every queue, and where each waiter stands.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Queues {
+    by_resource: BTreeMap<ResourceKey, Queue>,
+    places: BTreeMap<Ticket, (ResourceKey, u64)>,
+    by_lease: BTreeMap<LeaseId, Ticket>,
+    by_key: BTreeMap<(TenantName, RequestKey), Ticket>,
+    by_session: BTreeSet<(SessionId, Ticket)>,
+    asked: u64,
+}
+
+impl Queue {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiter> {
+        self.waiters.values()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waiters.len()
+    }
+}
+
+impl Queues {
+    pub(crate) fn of(&self, resource: &ResourceKey) -> Option<&Queue> {
+        self.by_resource.get(resource)
+    }
+
+    pub(crate) fn waiting_for(&self, resource: &ResourceKey) -> usize {
+        self.of(resource).map_or(0, Queue::len)
+    }
+
+    pub(crate) fn first(&self, resource: &ResourceKey) -> Option<&Waiter> {
+        self.of(resource)?.waiters.values().next()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn resources(&self) -> impl Iterator<Item = (&ResourceKey, &Queue)> {
+        self.by_resource.iter()
+    }
+
+    /// The waiter under this lease id or key.
+    pub(crate) fn find(
+        &self,
+        tenant: &TenantName,
+        lease_id: LeaseId,
+        key: Option<&RequestKey>,
+    ) -> Option<&Waiter> {
+        let by_key = || self.by_key.get(&(tenant.clone(), key?.clone()));
+        let ticket = self.by_lease.get(&lease_id).or_else(by_key)?;
+        self.get(*ticket)
+    }
+
+    pub(crate) fn get(&self, ticket: Ticket) -> Option<&Waiter> {
+        let (resource, place) = self.places.get(&ticket)?;
+        self.by_resource.get(resource)?.waiters.get(place)
+    }
+
+    /// Counts an acquire that met somebody.
+    pub(crate) fn count_contended(&mut self, resource: &ResourceKey) {
+        self.by_resource.entry(resource.clone()).or_default().contended += 1;
+    }
+
+    pub(crate) fn push(&mut self, resource: ResourceKey, waiter: Waiter) {
+        self.asked += 1;
+        self.insert(resource, self.asked, waiter);
+    }
+
+    fn insert(&mut self, resource: ResourceKey, place: u64, waiter: Waiter) {
+        self.places.insert(waiter.ticket, (resource.clone(), place));
+        self.by_lease.insert(waiter.acquire.lease_id, waiter.ticket);
+        if let Some(key) = &waiter.key {
+            self.by_key.insert((waiter.tenant.clone(), key.clone()), waiter.ticket);
+        }
+        if let Some(session) = waiter.acquire.session {
+            self.by_session.insert((session, waiter.ticket));
+        }
+        self.by_resource.entry(resource).or_default().waiters.insert(place, waiter);
+    }
+
+    pub(crate) fn remove(&mut self, ticket: Ticket) -> Option<(ResourceKey, Waiter)> {
+        let (resource, place) = self.places.remove(&ticket)?;
+        let queue = self.by_resource.get_mut(&resource).expect("a place is in a queue");
+        let waiter = queue.waiters.remove(&place).expect("a place has a waiter");
+        self.by_lease.remove(&waiter.acquire.lease_id);
+        if let Some(key) = &waiter.key {
+            self.by_key.remove(&(waiter.tenant.clone(), key.clone()));
+        }
+        if let Some(session) = waiter.acquire.session {
+            self.by_session.remove(&(session, waiter.ticket));
+        }
+        Some((resource, waiter))
+    }
+
+    /// Gives the place of one attempt to a later one with the same command; returns the earlier waiter.
+    pub(crate) fn replace(&mut self, earlier: Ticket, later: Ticket, deadline: Time) -> Option<Waiter> {
+        let place = self.places.get(&earlier)?.1;
+        let (resource, waiter) = self.remove(earlier)?;
+        let replacement = Waiter { ticket: later, deadline, ..waiter.clone() };
+        self.insert(resource, place, replacement);
+        Some(waiter)
+    }
+
+    /// The waiters that would live in this session.
+    pub(crate) fn in_session(&self, session: SessionId) -> Vec<Ticket> {
+        self.by_session
+            .range((session, Ticket(0))..=(session, Ticket(u64::MAX)))
+            .map(|(_, ticket)| *ticket)
+            .collect()
+    }
+
+    /// Forgets the queue of a resource that nobody waits for and nobody holds.
+    pub(crate) fn forget_if_idle(&mut self, resource: &ResourceKey, held: bool) {
+        if !held && self.by_resource.get(resource).is_some_and(|queue| queue.waiters.is_empty()) {
+            self.by_resource.remove(resource);
+        }
+    }
+}

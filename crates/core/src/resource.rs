@@ -1,0 +1,251 @@
+//! One resource: who holds it, which lock delays are open, how earlier leases ended; and the rule of who may join.
+
+use std::collections::VecDeque;
+
+use leasehold_types::{FencingToken, Permit};
+
+use crate::command::Sharing;
+use crate::lease::LeaseIx;
+use crate::reply::Ending;
+
+/// One resource that is held, closed by a lock delay, or remembered.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Resource {
+    holders: Holders,
+    more: Option<Box<More>>,
+}
+
+/// Almost every held resource has one holder, so one needs no allocation.
+#[derive(Clone, Debug, Default)]
+enum Holders {
+    #[default]
+    None,
+    One(LeaseIx),
+    /// In the order of their tokens. Boxed: it is rare, and every resource pays for the size of this enum.
+    #[expect(clippy::box_collection, reason = "8 bytes in every resource instead of 24")]
+    Many(Box<Vec<LeaseIx>>),
+}
+
+#[derive(Clone, Debug, Default)]
+struct More {
+    /// Newest last.
+    endings: VecDeque<Ending>,
+    delays: Vec<Delay>,
+    /// When it was last used, in the count of endings; 0: its endings were never kept.
+    used: u64,
+}
+
+/// A lock delay that is open.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Delay {
+    /// The token whose ending opened it.
+    pub(crate) token: FencingToken,
+    pub(crate) closes: Closes,
+    pub(crate) ms: u64,
+}
+
+/// What a lock delay keeps closed (A11).
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Closes {
+    /// Everything: the writer may still be writing.
+    All,
+    /// One permit; and everything that is not a semaphore grant.
+    Permit(Permit),
+    /// Everything but shared grants: a reader may still be reading.
+    ButShared,
+}
+
+impl Closes {
+    pub(crate) const fn after(sharing: Sharing, permit: Option<Permit>) -> Self {
+        match (sharing, permit) {
+            (Sharing::Shared, _) => Self::ButShared,
+            (Sharing::Semaphore { .. }, Some(permit)) => Self::Permit(permit),
+            (Sharing::Exclusive | Sharing::Semaphore { .. }, _) => Self::All,
+        }
+    }
+}
+
+/// What the present holders have in common, as [`Resource::place_for`] needs it.
+pub(crate) enum Held {
+    Free,
+    Exclusively,
+    Shared,
+    /// Permits in use, in any order, and the smallest limit among their holders.
+    BySemaphore {
+        permits: Vec<u32>,
+        limit: u32,
+    },
+}
+
+/// There is a place, and for a semaphore this one.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Place {
+    pub(crate) permit: Option<Permit>,
+}
+
+impl Resource {
+    pub(crate) fn holders(&self) -> &[LeaseIx] {
+        match &self.holders {
+            Holders::None => &[],
+            Holders::One(ix) => std::slice::from_ref(ix),
+            Holders::Many(many) => many,
+        }
+    }
+
+    pub(crate) fn add_holder(&mut self, ix: LeaseIx) {
+        match &mut self.holders {
+            Holders::None => self.holders = Holders::One(ix),
+            Holders::One(first) => self.holders = Holders::Many(Box::new(vec![*first, ix])),
+            Holders::Many(many) => many.push(ix),
+        }
+    }
+
+    pub(crate) fn remove_holder(&mut self, ix: LeaseIx) {
+        match &mut self.holders {
+            Holders::Many(many) if many.len() > 1 => many.retain(|held| *held != ix),
+            _ => self.holders = Holders::None,
+        }
+    }
+
+    /// Newest last.
+    pub(crate) fn endings(&self) -> impl DoubleEndedIterator<Item = &Ending> + ExactSizeIterator {
+        self.more.as_ref().map(|more| &more.endings).unwrap_or(const { &VecDeque::new() }).iter()
+    }
+
+    pub(crate) fn add_ending(&mut self, ending: Ending, most: usize) {
+        let endings = &mut self.more.get_or_insert_default().endings;
+        if endings.len() >= most {
+            endings.pop_front();
+        }
+        endings.push_back(ending);
+    }
+
+    pub(crate) fn forget_endings(&mut self) {
+        if let Some(more) = &mut self.more {
+            more.endings = VecDeque::new();
+            more.used = 0;
+        }
+        self.shrink();
+    }
+
+    /// Replaces and returns when it was last used.
+    pub(crate) fn mark_used(&mut self, count: u64) -> u64 {
+        std::mem::replace(&mut self.more.get_or_insert_default().used, count)
+    }
+
+    pub(crate) fn used(&self) -> u64 {
+        self.more.as_ref().map_or(0, |more| more.used)
+    }
+
+    pub(crate) fn delays(&self) -> &[Delay] {
+        self.more.as_ref().map_or(&[], |more| &more.delays)
+    }
+
+    pub(crate) fn add_delay(&mut self, delay: Delay) {
+        self.more.get_or_insert_default().delays.push(delay);
+    }
+
+    pub(crate) fn remove_delay(&mut self, token: FencingToken) {
+        if let Some(more) = &mut self.more {
+            more.delays.retain(|delay| delay.token != token);
+        }
+        self.shrink();
+    }
+
+    pub(crate) fn is_forgotten(&self) -> bool {
+        matches!(self.holders, Holders::None) && self.more.is_none()
+    }
+
+    fn shrink(&mut self) {
+        if self.more.as_ref().is_some_and(|more| more.endings.is_empty() && more.delays.is_empty()) {
+            self.more = None;
+        }
+    }
+
+    /// The place that somebody who wants to share like this could have now, beside the present holders and the open
+    /// lock delays. Knows nothing of the queue.
+    pub(crate) fn place_for(&self, sharing: Sharing, held: &Held) -> Option<Place> {
+        place_for(sharing, held, self.delays())
+    }
+}
+
+fn place_for(sharing: Sharing, held: &Held, delays: &[Delay]) -> Option<Place> {
+    let plain = Place { permit: None };
+    match (sharing, held) {
+        (_, Held::Exclusively) | (Sharing::Exclusive, Held::Shared | Held::BySemaphore { .. }) => None,
+        (Sharing::Shared, Held::BySemaphore { .. }) | (Sharing::Semaphore { .. }, Held::Shared) => None,
+        (Sharing::Exclusive, Held::Free) => delays.is_empty().then_some(plain),
+        (Sharing::Shared, Held::Free | Held::Shared) => {
+            delays.iter().all(|delay| delay.closes == Closes::ButShared).then_some(plain)
+        }
+        (Sharing::Semaphore { limit }, Held::Free) => permit_for(limit, &[], delays),
+        (Sharing::Semaphore { limit }, Held::BySemaphore { permits, limit: held_limit }) => {
+            permit_for(limit.min(*held_limit), permits, delays)
+        }
+    }
+}
+
+/// The lowest permit that is neither held nor closed, while those together are fewer than the limit.
+fn permit_for(limit: u32, held: &[u32], delays: &[Delay]) -> Option<Place> {
+    if held.len() + delays.len() >= limit as usize {
+        return None;
+    }
+    // Among one more places than are taken, one is free.
+    let mut taken = vec![false; held.len() + delays.len() + 1];
+    let mut take = |permit: u32| {
+        if let Some(place) = taken.get_mut(permit as usize) {
+            *place = true;
+        }
+    };
+    for delay in delays {
+        let Closes::Permit(permit) = delay.closes else { return None };
+        take(permit.0);
+    }
+    held.iter().copied().for_each(&mut take);
+    let lowest = taken.iter().position(|taken| !taken).expect("one more place than taken ones");
+    Some(Place { permit: Some(Permit(u32::try_from(lowest).expect("below the limit, which is a u32"))) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn delay(closes: Closes) -> Delay {
+        Delay { token: FencingToken::new(1).unwrap(), closes, ms: 10 }
+    }
+
+    fn semaphore(permits: &[u32], limit: u32) -> Held {
+        Held::BySemaphore { permits: permits.to_vec(), limit }
+    }
+
+    fn permit(place: Option<Place>) -> Option<u32> {
+        place.map(|place| place.permit.unwrap().0)
+    }
+
+    #[test]
+    fn a_semaphore_gives_the_lowest_free_permit_below_every_limit() {
+        let ask = |limit, held: &Held| permit(place_for(Sharing::Semaphore { limit }, held, &[]));
+        assert_eq!(ask(3, &Held::Free), Some(0));
+        assert_eq!(ask(3, &semaphore(&[0, 2], 3)), Some(1));
+        assert_eq!(ask(5, &semaphore(&[0, 1], 2)), None, "a live holder accepted only two");
+        assert_eq!(ask(2, &semaphore(&[0, 4], 5)), None, "this caller accepts only two");
+        assert_eq!(ask(3, &semaphore(&[3, 4], 5)), Some(0));
+    }
+
+    #[test]
+    fn a_lock_delay_closes_what_the_ended_lease_could_touch() {
+        let ask = |sharing, closes| place_for(sharing, &Held::Free, &[delay(closes)]).is_some();
+        let semaphore = Sharing::Semaphore { limit: 2 };
+        for sharing in [Sharing::Exclusive, Sharing::Shared, semaphore] {
+            assert!(!ask(sharing, Closes::All), "{sharing:?}");
+        }
+        assert!(ask(Sharing::Shared, Closes::ButShared));
+        assert!(!ask(Sharing::Exclusive, Closes::ButShared));
+        assert!(!ask(Sharing::Exclusive, Closes::Permit(Permit(0))));
+        let place = place_for(semaphore, &Held::Free, &[delay(Closes::Permit(Permit(0)))]);
+        assert_eq!(permit(place), Some(1));
+        let place =
+            place_for(Sharing::Semaphore { limit: 1 }, &Held::Free, &[delay(Closes::Permit(Permit(0)))]);
+        assert_eq!(place, None);
+    }
+}
