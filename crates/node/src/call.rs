@@ -28,7 +28,8 @@ impl Call {
     /// Whether a grant that reaches nobody is to be given back: the caller cannot ask for it again, since it chose
     /// neither the lease id nor a key (A6).
     pub fn is_given_back_unheard(&self) -> bool {
-        matches!(&self.command, Command::Acquire(Acquire { lease_id_chosen: false, .. })) && self.key.is_none()
+        matches!(&self.command, Command::Acquire(Acquire { lease_id_chosen: false, .. }))
+            && self.key.is_none()
     }
 
     /// Whether it may use the capacity that is kept free in overload (N8): it ends something or keeps something alive.
@@ -45,7 +46,7 @@ pub struct Durable<T> {
 }
 
 impl<T> Durable<T> {
-    /// Only `State` calls this, when the commit that the value waited for has come.
+    /// Only [`crate::state::State`] calls this, when the commit that the value waited for has come.
     pub(crate) fn new(value: T, epoch: Epoch) -> Self {
         Self { value, epoch }
     }

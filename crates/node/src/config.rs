@@ -24,9 +24,10 @@ pub struct NodeConfig {
     pub queue_reserve: usize,
     /// Acquires that may wait for a resource at the same time. Default 100,000, about 100 MB.
     pub waiters: usize,
-    /// How many events are kept for watchers that resume. Default 32,768: several seconds at full load, hours at rest.
+    /// How many events are kept for watchers that resume. Default 16,384, about 5 MB: seconds at full load,
+    /// hours at rest.
     pub ring_events: usize,
-    /// How many bytes of events are kept. Default 16 MiB.
+    /// How many bytes of events are kept. Default 8 MiB.
     pub ring_bytes: usize,
 }
 
@@ -41,8 +42,8 @@ impl NodeConfig {
             queue: 16_384,
             queue_reserve: 4_096,
             waiters: 100_000,
-            ring_events: 32_768,
-            ring_bytes: 16 << 20,
+            ring_events: 16_384,
+            ring_bytes: 8 << 20,
         }
     }
 }

@@ -1,16 +1,30 @@
 //! The way to the loop.
 
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
 use leasehold_core::Reply;
 use leasehold_types::TenantName;
 
+use crate::cell::{Answer, Asker, Cell, Stage};
+use crate::config::{PATIENCE, STALL};
+use crate::shared::{Message, Phase, Shared};
 use crate::{Call, Durable, Status, SubmitError, Watch, WatchFrom};
 
 /// Brings commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
-pub struct Handle {}
+pub struct Handle {
+    shared: Arc<Shared>,
+}
 
 impl Handle {
-    /// Brings a command to the loop and waits for its reply, at most the wait of an acquire and some seconds (L5).
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// Brings a command to the loop and waits for its reply, at most the wait of an acquire and 10 s (L5).
     ///
     /// Cancel-safe in this sense: dropping the future of a waiting acquire withdraws it, and a grant that meets a
     /// dropped future is given back at once, unless the caller chose the lease id or sent a key (A6). Any other command
@@ -19,18 +33,136 @@ impl Handle {
     /// # Errors
     /// See [`SubmitError`]; a lawful no is a reply, not an error.
     pub async fn submit(&self, call: Call) -> Result<Durable<Reply>, SubmitError> {
-        let _ = call;
-        todo!()
+        let arrived = self.shared.clock.read().monotonic;
+        self.may_enter(arrived)?;
+        if !self.shared.admit(&call) {
+            self.shared.observer.shed();
+            return Err(SubmitError::Overloaded);
+        }
+        let mut submission = Submission::new(&self.shared, &call, arrived);
+        let asker = Asker::new(Arc::clone(&submission.cell));
+        if self.shared.queue.send(Message::Call(call, asker)).is_err() {
+            self.may_enter(arrived)?;
+            return Err(SubmitError::NotActive);
+        }
+        submission.answer().await
     }
 
     /// The node as it is now; never waits for the loop.
     pub fn status(&self) -> Status {
-        todo!()
+        self.shared.status()
     }
 
     /// Follows what happens to a tenant's resources.
     pub fn watch(&self, tenant: TenantName, from: WatchFrom) -> Watch {
-        let _ = (tenant, from);
-        todo!()
+        Watch::new(Arc::clone(&self.shared.ring), tenant, from)
+    }
+
+    fn may_enter(&self, now: Duration) -> Result<(), SubmitError> {
+        match self.shared.phase() {
+            Phase::Serving if self.shared.is_stalled(now) => Err(no_progress()),
+            Phase::Serving => Ok(()),
+            Phase::Closing => Err(SubmitError::ShuttingDown),
+            Phase::Stopped => Err(SubmitError::NotActive),
+        }
+    }
+}
+
+fn no_progress() -> SubmitError {
+    SubmitError::StoreUnavailable(format!("no commit has made progress for {} s", STALL.as_secs()))
+}
+
+/// A call on its way. Dropped before it was answered, it calls the command back as far as that can be done.
+struct Submission<'a> {
+    shared: &'a Shared,
+    cell: Arc<Cell>,
+    tenant: TenantName,
+    waits: bool,
+    given_back_unheard: bool,
+    /// When stillness is looked into next.
+    look_at: Duration,
+    deadline: Duration,
+}
+
+impl<'a> Submission<'a> {
+    fn new(shared: &'a Shared, call: &Call, arrived: Duration) -> Self {
+        let waits = call.wait_ms() > 0;
+        let deadline = arrived + Duration::from_millis(call.wait_ms()) + PATIENCE;
+        Self {
+            shared,
+            cell: Cell::new(),
+            tenant: call.tenant.clone(),
+            waits,
+            given_back_unheard: call.is_given_back_unheard(),
+            look_at: (arrived + STALL).min(deadline),
+            deadline,
+        }
+    }
+
+    async fn answer(&mut self) -> Answer {
+        loop {
+            let mut silence = self.shared.clock.sleep_until(self.look_at);
+            let answered = poll_fn(|cx| match self.cell.poll(cx) {
+                Poll::Ready(answer) => Poll::Ready(Some(answer)),
+                Poll::Pending => silence.as_mut().poll(cx).map(|()| None),
+            });
+            if let Some(answer) = answered.await {
+                return answer;
+            }
+            if let Some(answer) = self.after_silence() {
+                return answer;
+            }
+        }
+    }
+
+    /// Gives up when nothing moves (N5) or the deadline has come (L5); else looks again later.
+    fn after_silence(&mut self) -> Option<Answer> {
+        let now = self.shared.clock.read().monotonic;
+        let stalled = self.shared.is_stalled(now);
+        // One in a queue has nothing to lose by staying there; its wait ends by itself.
+        let hopeless = stalled && (!self.waits || self.cell.is_queued());
+        if !hopeless && now < self.deadline {
+            self.look_at = (now + STALL / 4).min(self.deadline);
+            return None;
+        }
+        let stage = self.cell.leave();
+        self.call_back(&stage);
+        Some(match stage {
+            Stage::Answered(answer) => answer,
+            Stage::Queued if stalled => Err(no_progress()),
+            Stage::Queued => {
+                Err(SubmitError::StoreUnavailable("the command was not taken in time".to_owned()))
+            }
+            Stage::Taken(_) | Stage::Left => {
+                Err(SubmitError::OutcomeUnknown("the commit was not confirmed in time".to_owned()))
+            }
+        })
+    }
+
+    /// Withdraws what the loop has taken and this caller will not hear of.
+    fn call_back(&self, left_at: &Stage) {
+        if let Stage::Taken(ticket) = left_at
+            && self.waits
+        {
+            self.tell(Message::Withdraw(self.tenant.clone(), *ticket));
+        }
+    }
+
+    fn tell(&self, message: Message) {
+        // A loop that has stopped has nothing to withdraw or give back.
+        let _ = self.shared.queue.send(message);
+    }
+}
+
+impl Drop for Submission<'_> {
+    fn drop(&mut self) {
+        let stage = self.cell.leave();
+        self.call_back(&stage);
+        if let Stage::Answered(Ok(durable)) = &stage
+            && self.given_back_unheard
+            && let Some(lease_id) = durable.granted_lease()
+        {
+            self.tell(Message::GiveBack(self.tenant.clone(), lease_id));
+        }
     }
 }

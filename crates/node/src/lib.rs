@@ -6,22 +6,34 @@
 //! active one (R1).
 //!
 //! It speaks no protocol and knows no engine. Take-over by a standby is not here yet: a node opens its journal, replays,
-//! serves and stops, and what wraps that in a standby's wait goes around `driver::life`.
+//! serves and stops, and what wraps that in a standby's wait goes around `running::life`.
 //!
 //! - [`start`] opens a journal, replays it and gives a [`Running`] node.
 //! - [`Handle::submit`] brings a command to the loop and waits for its durable reply.
 //! - [`Handle::watch`] follows what happens, with resume.
-//! - `state::State` is the loop without threads, clocks or IO; a simulator drives exactly that.
+//! - [`state::State`] is the loop without threads, clocks or IO; a simulator drives exactly that.
 
 mod call;
+mod cell;
 mod clock;
 mod config;
+mod desk;
+mod driver;
 mod event_id;
 mod handle;
+mod keepers;
 pub mod maintenance;
 mod observer;
+mod open;
+mod replay;
+mod ring;
 mod running;
+mod serving_time;
+mod shared;
+pub mod state;
 mod status;
+#[cfg(test)]
+mod testing;
 mod watch;
 
 pub use call::{Call, Durable, SubmitError};

@@ -1,0 +1,273 @@
+//! The loop's desk: the state, the calls that wait for it, and the time it decides by. It takes and delivers; it never
+//! waits for the journal, so that it can go on while an append is in flight.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::{Command, Ticket};
+use leasehold_types::{FencingToken, LeaseId, TenantName};
+use tokio::sync::mpsc;
+
+use crate::cell::Asker;
+use crate::config::{HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::serving_time::ServingTime;
+use crate::shared::{Message, Phase, Shared};
+use crate::state::{CommittedBatch, Delivery, State};
+use crate::{Call, EventId, Sleep, StopReason};
+
+/// See the module.
+pub(crate) struct Desk {
+    pub(crate) state: State,
+    pub(crate) shared: Arc<Shared>,
+    inbox: mpsc::UnboundedReceiver<Message>,
+    time: ServingTime,
+    /// Who waits for which ticket. Only looked up by key, so that its order never matters.
+    calls: HashMap<Ticket, Waiting>,
+    last_ticket: u64,
+    durable_token: u64,
+    /// Taken and undelivered decisions beyond which nothing more is taken.
+    most_backlog: usize,
+    /// Reused from batch to batch.
+    deliveries: Vec<Delivery>,
+    alarm: Option<(Duration, Sleep)>,
+    next_heartbeat: Duration,
+    is_closing: bool,
+}
+
+/// A caller that waits.
+struct Waiting {
+    asker: Asker,
+    /// Whose lease is given back when the grant meets nobody.
+    given_back_to: Option<TenantName>,
+}
+
+/// What ended a wait of the desk.
+pub(crate) enum Woken {
+    /// This came in.
+    By(Message),
+    /// It is time to look at the clocks.
+    Time,
+}
+
+impl Desk {
+    pub(crate) fn new(
+        state: State,
+        shared: Arc<Shared>,
+        inbox: mpsc::UnboundedReceiver<Message>,
+        time: ServingTime,
+        most_backlog: usize,
+    ) -> Self {
+        let durable_token = state.counts().last_token;
+        Self {
+            state,
+            shared,
+            inbox,
+            time,
+            calls: HashMap::new(),
+            last_ticket: 0,
+            durable_token,
+            most_backlog,
+            deliveries: Vec::new(),
+            alarm: None,
+            next_heartbeat: Duration::ZERO,
+            is_closing: false,
+        }
+    }
+
+    /// Looks at the clocks; after a pause or a suspension nothing leaves before the epoch is confirmed anew (R3, N3).
+    pub(crate) fn look(&mut self) {
+        let reading = self.shared.clock.read();
+        let look = self.time.look(reading);
+        if let Some(gap) = look.paused {
+            self.shared.observer.paused(gap);
+        }
+        if look.paused.is_some() || look.suspended {
+            self.state.distrust();
+        }
+        self.next_heartbeat = reading.monotonic + HEARTBEAT;
+    }
+
+    /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts.
+    pub(crate) fn round(&mut self, first: Option<Message>) {
+        self.look();
+        if let Some(message) = first {
+            self.take(message);
+        }
+        for _ in 0..TAKE_MOST {
+            if self.is_full() {
+                break;
+            }
+            match self.inbox.try_recv() {
+                Ok(message) => self.take(message),
+                Err(_) => break,
+            }
+        }
+        if !self.is_closing {
+            self.state.tick(self.time.now(), TICK_MOST);
+        }
+    }
+
+    /// Waits for a message or for the time of the next look. Cancel-safe.
+    pub(crate) async fn wait(&mut self) -> Woken {
+        let deadline = self.state.next_deadline().map(|deadline| self.time.monotonic_at(deadline));
+        let at = deadline.map_or(self.next_heartbeat, |deadline| deadline.min(self.next_heartbeat));
+        if self.alarm.as_ref().is_none_or(|(set_to, _)| *set_to != at) {
+            self.alarm = Some((at, self.shared.clock.sleep_until(at)));
+        }
+        let (_, alarm) = self.alarm.as_mut().expect("it was just set");
+        let is_full = self.state.backlog() >= self.most_backlog;
+        tokio::select! {
+            biased;
+            Some(message) = self.inbox.recv(), if !is_full => Woken::By(message),
+            () = alarm => {
+                self.alarm = None;
+                Woken::Time
+            }
+        }
+    }
+
+    /// The monotonic clock, now.
+    pub(crate) fn monotonic(&self) -> Duration {
+        self.shared.clock.read().monotonic
+    }
+
+    /// The largest token that is durable.
+    pub(crate) fn durable_token(&self) -> u64 {
+        self.durable_token
+    }
+
+    /// Publishes what a node says of itself.
+    pub(crate) fn publish(&self, room: bool) {
+        self.shared.publish(self.state.tail().slot, &self.state.counts(), room);
+    }
+
+    /// Ends after this long.
+    pub(crate) fn pause(&self, length: Duration) -> Sleep {
+        self.shared.clock.sleep_until(self.shared.clock.read().monotonic + length)
+    }
+
+    /// Shows a commit to watchers and observers.
+    pub(crate) fn show(&mut self, batch: CommittedBatch, took: Duration) {
+        let CommittedBatch { slot, facts, bytes, events } = batch;
+        self.shared.observer.committed(facts, bytes, took);
+        for (n, (_, event)) in (0..).zip(&events) {
+            self.durable_token = self.durable_token.max(event.token.map_or(0, FencingToken::get));
+            self.shared.observer.event(Some(EventId { slot, n }), event);
+        }
+        self.shared.ring.push_slot(slot, events);
+    }
+
+    /// Hands out what may be told now.
+    pub(crate) fn deliver(&mut self) {
+        let mut deliveries = std::mem::take(&mut self.deliveries);
+        self.state.deliver(&mut deliveries);
+        let mut live = Vec::new();
+        for delivery in deliveries.drain(..) {
+            match delivery {
+                Delivery::Reply(ticket, durable) => {
+                    let Some(waiting) = self.calls.remove(&ticket) else { continue };
+                    let lease_id = durable.granted_lease();
+                    if waiting.asker.answer(Ok(durable)).is_err()
+                        && let (Some(lease_id), Some(tenant)) = (lease_id, waiting.given_back_to)
+                    {
+                        self.give_back(tenant, lease_id);
+                    }
+                }
+                Delivery::Live(at, event) => {
+                    self.shared.observer.event(None, &event);
+                    live.push((at, event));
+                }
+            }
+        }
+        if !live.is_empty() {
+            self.shared.ring.push_live(live);
+        }
+        self.deliveries = deliveries;
+    }
+
+    /// Stops taking: what is still in the queue is turned away, and the last fact says that we resign (J16).
+    pub(crate) fn close(&mut self) {
+        self.is_closing = true;
+        self.shared.set_phase(Phase::Closing);
+        self.turn_away(&StopReason::Shutdown);
+        self.state.resign();
+    }
+
+    /// Whether [`Desk::close`] was asked for.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.is_closing
+    }
+
+    /// Answers everybody who still waits, and ends every stream (N2).
+    pub(crate) fn stop(mut self, reason: &StopReason) {
+        self.shared.set_phase(Phase::Stopped);
+        self.shared.ring.close();
+        self.turn_away(reason);
+        for (ticket, error) in self.state.stop(reason) {
+            if let Some(waiting) = self.calls.remove(&ticket) {
+                // Somebody who has left needs no error.
+                let _ = waiting.asker.answer(Err(error));
+            }
+        }
+        // What remains waits for a resource; nothing was decided for it.
+        for (_, waiting) in self.calls.drain() {
+            let _ = waiting.asker.answer(Err(reason.nothing_happened()));
+        }
+    }
+
+    fn is_full(&self) -> bool {
+        self.is_closing || self.state.backlog() >= self.most_backlog
+    }
+
+    fn turn_away(&mut self, reason: &StopReason) {
+        self.inbox.close();
+        while let Ok(message) = self.inbox.try_recv() {
+            if let Message::Call(_, asker) = message {
+                let _ = asker.answer(Err(reason.nothing_happened()));
+            }
+        }
+    }
+
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Call(call, asker) => self.take_call(call, asker),
+            Message::Withdraw(tenant, waiter) => {
+                self.take_own(tenant, Command::Withdraw { waiter });
+                self.calls.remove(&waiter);
+            }
+            Message::GiveBack(tenant, lease_id) => self.give_back(tenant, lease_id),
+            Message::Shutdown => self.close(),
+        }
+    }
+
+    fn take_call(&mut self, call: Call, asker: Asker) {
+        self.shared.taken(1);
+        let ticket = self.next_ticket();
+        if !asker.take(ticket) {
+            return;
+        }
+        let given_back_to = call.is_given_back_unheard().then(|| call.tenant.clone());
+        self.calls.insert(ticket, Waiting { asker, given_back_to });
+        self.state.take(ticket, call, self.time.now());
+    }
+
+    /// The grant met nobody, who could never ask for it again: it is given back at once (A6).
+    fn give_back(&mut self, tenant: TenantName, lease_id: LeaseId) {
+        if !self.is_closing {
+            self.shared.observer.given_back();
+            self.take_own(tenant, Command::Release { lease_id });
+        }
+    }
+
+    /// A command of the loop itself; its reply meets nobody.
+    fn take_own(&mut self, tenant: TenantName, command: Command) {
+        let ticket = self.next_ticket();
+        self.state.take(ticket, Call { tenant, identity: None, key: None, command }, self.time.now());
+    }
+
+    fn next_ticket(&mut self) -> Ticket {
+        self.last_ticket += 1;
+        Ticket(self.last_ticket)
+    }
+}

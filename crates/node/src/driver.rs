@@ -1,0 +1,122 @@
+//! Drives the state: takes, decides, commits, answers, until something says stop.
+//!
+//! It runs on a thread of its own (see `running.rs`). An append may block that thread, as the embedded journal's does,
+//! or wait, as a remote engine's does: then commands are taken and decided meanwhile, and make up the next batch.
+
+use std::future::Future;
+use std::pin::pin;
+use std::time::Duration;
+
+use leasehold_journal::{Confirmation, Outcome, Room, Writer};
+
+use crate::StopReason;
+use crate::config::{RESOLVE_EVERY, STALL};
+use crate::desk::{Desk, Woken};
+use crate::keepers::Keepers;
+use crate::state::{Next, Work};
+
+/// Serves until the node is shut down, fenced, or its journal fails. The caller then stops the desk.
+///
+/// This is one life as the active node: what wraps it in a standby's wait opens, replays and calls it again.
+pub(crate) async fn serve(desk: &mut Desk, writer: &mut dyn Writer, keepers: &mut Keepers) -> StopReason {
+    let mut first = None;
+    loop {
+        let room = writer.room() == Room::Plenty;
+        desk.state.set_room(room);
+        desk.round(first.take());
+        desk.deliver();
+        desk.publish(room);
+        keepers.tell(desk);
+        match desk.state.next_work() {
+            Some(work) => {
+                if let Err(reason) = complete(desk, writer, keepers, work).await {
+                    return reason;
+                }
+                desk.deliver();
+            }
+            None if desk.is_closing() => return StopReason::Shutdown,
+            None => {
+                if let Woken::By(message) = desk.wait().await {
+                    first = Some(message);
+                }
+            }
+        }
+    }
+}
+
+/// Does one piece of work until its outcome is known (J3), or gives up.
+async fn complete(
+    desk: &mut Desk,
+    writer: &mut dyn Writer,
+    keepers: &mut Keepers,
+    work: Work,
+) -> Result<(), StopReason> {
+    let began = desk.monotonic();
+    desk.shared.busy(began);
+    let mut give_up_at = None;
+    loop {
+        match attempt(desk, writer, &work, give_up_at).await {
+            Next::Committed(batch) => {
+                keepers.committed(batch.bytes);
+                let took = desk.monotonic().saturating_sub(began);
+                desk.show(batch, took);
+                break;
+            }
+            Next::Confirmed => break,
+            Next::Again(detail) => {
+                desk.shared.observer.unknown_outcome();
+                let now = desk.monotonic();
+                if now >= *give_up_at.get_or_insert(now + STALL) {
+                    return Err(StopReason::Unresolved(detail));
+                }
+                let pause = desk.pause(RESOLVE_EVERY);
+                during(desk, pause, None).await;
+            }
+            Next::Stop(reason) => return Err(reason),
+        }
+    }
+    desk.shared.idle();
+    Ok(())
+}
+
+async fn attempt(
+    desk: &mut Desk,
+    writer: &mut dyn Writer,
+    work: &Work,
+    give_up_at: Option<Duration>,
+) -> Next {
+    let no_answer = || "no answer in time".to_owned();
+    match work {
+        Work::Append(batch) => {
+            let outcome = during(desk, writer.append(batch), give_up_at).await;
+            desk.state.appended(outcome.unwrap_or_else(|| Outcome::Unknown(no_answer())))
+        }
+        Work::Confirm => {
+            let confirmation = during(desk, writer.confirm(), give_up_at).await;
+            desk.state.confirmed(confirmation.unwrap_or_else(|| Confirmation::Unknown(no_answer())))
+        }
+    }
+}
+
+/// Takes and decides commands until `work` is done, or `None` at the time to give it up.
+async fn during<T>(
+    desk: &mut Desk,
+    work: impl Future<Output = T>,
+    give_up_at: Option<Duration>,
+) -> Option<T> {
+    let mut work = pin!(work);
+    loop {
+        let woken = tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            woken = desk.wait() => woken,
+        };
+        desk.round(match woken {
+            Woken::By(message) => Some(message),
+            Woken::Time => None,
+        });
+        if give_up_at.is_some_and(|at| desk.monotonic() >= at) {
+            return None;
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Building the journaled state again from a snapshot and the slots after it.
+
+use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
+use leasehold_core::{Event, Fact, Journaled};
+use leasehold_journal::{Committed, Hash, OpenError, ReadError, Reader, Slots, Tail, chain};
+use leasehold_types::{Slot, WallTime};
+
+use crate::StartError;
+
+/// The journaled state right after a slot.
+#[derive(Debug)]
+pub(crate) struct Replay {
+    pub(crate) state: Journaled,
+    pub(crate) tail: Tail,
+    /// The slot of the snapshot that it began with; 0 if there was none.
+    pub(crate) snapshot_slot: Slot,
+    pub(crate) snapshot_bytes: u64,
+    /// Bytes of the bodies after the snapshot.
+    pub(crate) bytes: u64,
+}
+
+impl Replay {
+    /// The state of the current snapshot, or the empty one.
+    pub(crate) async fn from_snapshot(reader: &mut dyn Reader) -> Result<Self, StartError> {
+        let mut replay = Self {
+            state: Journaled::new(),
+            tail: Tail::default(),
+            snapshot_slot: Slot(0),
+            snapshot_bytes: 0,
+            bytes: 0,
+        };
+        let Some(info) = reader.snapshot().await? else { return Ok(replay) };
+        let mut decoder = SnapshotDecoder::default();
+        for index in 0..info.chunks {
+            let chunk = reader.chunk(&info, index).await?;
+            replay.snapshot_bytes += chunk.len() as u64;
+            let place = || format!("chunk {index} of the snapshot at slot {}", info.at.slot);
+            decoder.chunk(&chunk).map_err(|error| unreadable(place(), error))?;
+        }
+        let place = || format!("the snapshot at slot {}", info.at.slot);
+        replay.state = decoder.finish().map_err(|error| unreadable(place(), error))?;
+        (replay.tail, replay.snapshot_slot) = (info.at, info.at.slot);
+        Ok(replay)
+    }
+
+    /// The slots after what was replayed until now, as many as the reader gives at once; empty at the tail.
+    pub(crate) async fn next_slots(&self, reader: &mut dyn Reader) -> Result<Vec<Committed>, StartError> {
+        match reader.slots(self.tail.slot.next()).await? {
+            Slots::Found(found) => Ok(found),
+            Slots::Compacted { oldest } => {
+                let detail = format!("it was compacted away, the oldest kept is {oldest}");
+                Err(corrupt(format!("slot {}", self.tail.slot.next()), detail).into())
+            }
+        }
+    }
+
+    /// Applies the next slot, after checking that it is the next (S8), and adds its events to `events`.
+    pub(crate) fn apply(
+        &mut self,
+        slot: &Committed,
+        events: &mut Vec<(WallTime, Event)>,
+    ) -> Result<(), StartError> {
+        let Committed { batch, epoch, hash } = slot;
+        let place = || format!("slot {}", batch.slot);
+        if batch.slot != self.tail.slot.next() {
+            return Err(corrupt(
+                place(),
+                format!("it stands where slot {} should be", self.tail.slot.next()),
+            )
+            .into());
+        }
+        if batch.prev_hash != self.tail.hash || *hash != chain(batch, *epoch) {
+            return Err(corrupt(place(), broken_chain(batch.prev_hash, self.tail.hash)).into());
+        }
+        let facts = codec::decode_body(&batch.body).map_err(|error| unreadable(place(), error))?;
+        let mut made = Vec::new();
+        for fact in &facts {
+            self.state.replay(fact, &mut made);
+            let at = time_of(fact).unwrap_or_default();
+            events.extend(made.drain(..).map(|event| (at, event)));
+        }
+        self.bytes += batch.body.len() as u64;
+        self.tail = Tail { slot: batch.slot, hash: *hash };
+        Ok(())
+    }
+}
+
+/// When a fact that makes events was decided.
+fn time_of(fact: &Fact) -> Option<WallTime> {
+    match fact {
+        Fact::Granted(granted) => Some(granted.at),
+        Fact::Released { at, .. } | Fact::Expired { at, .. } | Fact::SessionEnded { at, .. } => Some(*at),
+        Fact::ForceReleased(forced) => Some(forced.at),
+        _ => None,
+    }
+}
+
+fn broken_chain(found: Hash, expected: Hash) -> String {
+    format!("the chain is broken: it follows {found:?}, the slot before has {expected:?}")
+}
+
+fn corrupt(place: String, detail: String) -> ReadError {
+    ReadError::Corrupt { place, detail }
+}
+
+fn unreadable(place: String, error: CodecError) -> StartError {
+    match error {
+        CodecError::TooNew(_) => OpenError::TooNew(format!("{place}: {error}")).into(),
+        CodecError::Malformed { .. } => corrupt(place, error.to_string()).into(),
+    }
+}

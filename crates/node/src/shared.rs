@@ -1,0 +1,202 @@
+//! What the loop and its handles share: the queue's depth, the loop's progress, what a node says of itself.
+//!
+//! Atomics alone. The loop writes a few of them once a batch; handles read them without ever waiting for the loop, which
+//! may be blocked inside an append.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
+
+use leasehold_core::Counts;
+use leasehold_types::{ClusterId, Durability, Epoch, Generation, LeaseId, Slot, TenantName};
+use tokio::sync::mpsc;
+
+use crate::cell::Asker;
+use crate::config::STALL;
+use crate::ring::Ring;
+use crate::{Call, Clock, Observer, Role, Status};
+
+/// What comes to the loop.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// A call, and who asks.
+    Call(Call, Asker),
+    /// The caller of a waiting acquire is gone.
+    Withdraw(TenantName, leasehold_core::Ticket),
+    /// A grant lay ready for somebody who is gone (A6).
+    GiveBack(TenantName, LeaseId),
+    /// Finish what was taken, resign, stop.
+    Shutdown,
+}
+
+/// What does not change while a node serves.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    pub(crate) cluster: ClusterId,
+    pub(crate) node: Arc<str>,
+    pub(crate) epoch: Epoch,
+    pub(crate) journal: &'static str,
+    pub(crate) durability: Durability,
+}
+
+/// Whether calls are taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Phase {
+    Serving,
+    Closing,
+    Stopped,
+}
+
+/// The bounds of the queue (N8).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bounds {
+    pub(crate) queue: usize,
+    pub(crate) reserve: usize,
+    pub(crate) waiters: usize,
+}
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) identity: Identity,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) ring: Arc<Ring>,
+    pub(crate) queue: mpsc::UnboundedSender<Message>,
+    bounds: Bounds,
+    /// Calls sent and not yet taken. Raised before sending and lowered after taking, so never too small.
+    queued: AtomicUsize,
+    /// When the work in flight began or last made progress, in milliseconds of the monotonic clock; 0 if there is none.
+    busy_since_ms: AtomicU64,
+    phase: AtomicU8,
+    room: AtomicBool,
+    tail: AtomicU64,
+    leases: AtomicUsize,
+    sessions: AtomicUsize,
+    waiters: AtomicUsize,
+    last_token: AtomicU64,
+    generation: AtomicU64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        identity: Identity,
+        bounds: Bounds,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+        ring: Arc<Ring>,
+        queue: mpsc::UnboundedSender<Message>,
+    ) -> Self {
+        Self {
+            identity,
+            clock,
+            observer,
+            ring,
+            queue,
+            bounds,
+            queued: AtomicUsize::new(0),
+            busy_since_ms: AtomicU64::new(0),
+            phase: AtomicU8::new(Phase::Serving as u8),
+            room: AtomicBool::new(true),
+            tail: AtomicU64::new(0),
+            leases: AtomicUsize::new(0),
+            sessions: AtomicUsize::new(0),
+            waiters: AtomicUsize::new(0),
+            last_token: AtomicU64::new(0),
+            generation: AtomicU64::new(0),
+        }
+    }
+
+    /// Finds a place in the queue for a call, or does not (N8). [`Shared::taken`] gives places back.
+    pub(crate) fn admit(&self, call: &Call) -> bool {
+        let most =
+            if call.has_reserve() { self.bounds.queue } else { self.bounds.queue - self.bounds.reserve };
+        if call.wait_ms() > 0 && self.waiters.load(Relaxed) >= self.bounds.waiters {
+            return false;
+        }
+        let admitted = self.queued.fetch_add(1, Relaxed) < most;
+        if !admitted {
+            self.queued.fetch_sub(1, Relaxed);
+        }
+        admitted
+    }
+
+    /// This many calls have left the queue.
+    pub(crate) fn taken(&self, calls: usize) {
+        self.queued.fetch_sub(calls, Relaxed);
+    }
+
+    /// The loop begins work, or made progress and begins more.
+    pub(crate) fn busy(&self, now: Duration) {
+        self.busy_since_ms.store(ms(now).max(1), Relaxed);
+    }
+
+    /// Nothing is in flight.
+    pub(crate) fn idle(&self) {
+        self.busy_since_ms.store(0, Relaxed);
+    }
+
+    /// Whether work has been in flight without progress for too long (N5).
+    pub(crate) fn is_stalled(&self, now: Duration) -> bool {
+        let since = self.busy_since_ms.load(Relaxed);
+        since != 0 && ms(now).saturating_sub(since) >= ms(STALL)
+    }
+
+    pub(crate) fn phase(&self) -> Phase {
+        match self.phase.load(Relaxed) {
+            0 => Phase::Serving,
+            1 => Phase::Closing,
+            _ => Phase::Stopped,
+        }
+    }
+
+    pub(crate) fn set_phase(&self, phase: Phase) {
+        self.phase.store(phase as u8, Relaxed);
+    }
+
+    /// Publishes what the table is like after a batch.
+    pub(crate) fn publish(&self, tail: Slot, counts: &Counts, room: bool) {
+        self.tail.store(tail.0, Relaxed);
+        self.leases.store(counts.leases, Relaxed);
+        self.sessions.store(counts.sessions, Relaxed);
+        self.waiters.store(counts.waiters, Relaxed);
+        self.last_token.store(counts.last_token, Relaxed);
+        self.generation.store(counts.generation, Relaxed);
+        self.room.store(room, Relaxed);
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        let generation = self.generation.load(Relaxed);
+        let Identity { cluster, ref node, epoch, journal, durability } = self.identity;
+        Status {
+            cluster,
+            generation: Generation(generation),
+            node: Arc::clone(node),
+            role: if self.phase() == Phase::Stopped { Role::Standby } else { Role::Active },
+            epoch,
+            journal,
+            durability,
+            tail: Slot(self.tail.load(Relaxed)),
+            counts: Counts {
+                leases: self.leases.load(Relaxed),
+                sessions: self.sessions.load(Relaxed),
+                waiters: self.waiters.load(Relaxed),
+                last_token: self.last_token.load(Relaxed),
+                generation,
+            },
+            stalled: self.is_stalled(self.clock.read().monotonic),
+            room: self.room.load(Relaxed),
+            queued: self.queued.load(Relaxed),
+        }
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Shared").field("identity", &self.identity).finish_non_exhaustive()
+    }
+}
+
+fn ms(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
