@@ -1,1 +1,24 @@
-//! End to end.
+//! What end to end tests share: the real binary as a process, a small HTTP client that can also misbehave, and the
+//! runner of console blocks.
+//!
+//! Nothing here is linked to the server: tests see what a user sees, over sockets, files and exit codes. Every server
+//! has its own port and temporary directory, and is stopped by its own pid when its [`Server`] is dropped.
+//!
+//! Start at [`Server::start`] and [`Http::new`]; [`console::check`] runs a document.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stderr,
+    reason = "a harness for tests: whatever fails, fails the test"
+)]
+
+pub mod binary;
+pub mod console;
+mod http;
+mod seed;
+mod server;
+mod wait;
+
+pub use http::{Answer, Http};
+pub use seed::Seed;
+pub use server::{Server, free_port};
+pub use wait::{Stopwatch, until};

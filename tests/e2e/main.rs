@@ -1,0 +1,12 @@
+//! The real binary on real ports and directories, seen from outside: over sockets, files, signals and exit codes.
+//!
+//! Each test has its own server and directory. `cargo xtask e2e NAME` runs one of them.
+#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
+
+mod bad_input;
+mod basics;
+mod directory;
+mod full_disk;
+mod kill9;
+mod stall;
+mod waiters;

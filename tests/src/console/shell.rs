@@ -1,0 +1,113 @@
+//! One bash that runs step after step.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::Duration;
+
+use tempfile::TempDir;
+
+use super::PORT;
+use crate::{Http, free_port, until};
+
+/// Written after each step, with its exit code.
+const MARK: &str = "--end-of-step--";
+/// A server that a document starts is ready within this.
+const READY: Duration = Duration::from_secs(20);
+
+/// A shell in a fresh directory, with the binary on its path.
+pub(super) struct Shell {
+    process: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    port: u16,
+    // Removed after the processes in it were stopped.
+    _directory: TempDir,
+}
+
+impl Shell {
+    /// Starts it.
+    pub(super) fn start(binary: &Path) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let port = free_port();
+        let bin = binary.parent().expect("the binary lies in a directory");
+        let path = std::env::join_paths(
+            std::iter::once(bin.to_owned())
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())),
+        );
+        let mut process = Command::new("bash")
+            .args(["--noprofile", "--norc"])
+            .current_dir(directory.path())
+            .env("PATH", path.unwrap())
+            .env("LEASEHOLD_LISTEN", format!("127.0.0.1:{port}"))
+            .env("LEASEHOLD_SERVER", format!("http://127.0.0.1:{port}"))
+            .env("NO_COLOR", "1")
+            .env("USER", "ada")
+            .env_remove("LEASEHOLD_DATA")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
+        let mut shell = Self { process, input, output, port, _directory: directory };
+        // `cargo run --release -- ARGS`: the program was built before.
+        shell.run("exec 2>&1; cargo() { shift 3; leasehold \"$@\"; }");
+        shell
+    }
+
+    /// Runs one command; gives its output with the port of the documents, and its exit code.
+    pub(super) fn run(&mut self, command: &str) -> (String, i32) {
+        let command = command.replace(PORT, &self.port.to_string());
+        if is_foreground_server(&command) {
+            return self.serve(&command);
+        }
+        let (output, code) = self.step(&command);
+        (output.replace(&self.port.to_string(), PORT), code)
+    }
+
+    /// Leaves a server running, as in a second terminal; what it logs is not part of the document.
+    fn serve(&mut self, command: &str) -> (String, i32) {
+        let started = self.step(&format!("{command} > serve.log 2>&1 & servers=\"$servers $!\""));
+        let mut http = Http::new(self.port);
+        until("the document's server", READY, || {
+            http.get("/readyz").ok().filter(|answer| answer.status == 200)
+        });
+        started
+    }
+
+    fn step(&mut self, command: &str) -> (String, i32) {
+        writeln!(self.input, "{command}\nprintf '\\n%s %d\\n' {MARK} $?").unwrap();
+        let mut lines = Vec::new();
+        loop {
+            let mut line = String::new();
+            let read = self.output.read_line(&mut line).unwrap();
+            assert!(read > 0, "bash ended during `{command}`");
+            if let Some(code) = line.strip_prefix(MARK) {
+                let code = code.trim().parse().unwrap();
+                return (finish(lines), code);
+            }
+            lines.push(line);
+        }
+    }
+}
+
+/// Without the line break that the mark began with, and without the one that ends the output.
+fn finish(lines: Vec<String>) -> String {
+    let text = lines.concat();
+    let text = text.strip_suffix('\n').unwrap_or(&text);
+    text.strip_suffix('\n').unwrap_or(text).to_owned()
+}
+
+fn is_foreground_server(command: &str) -> bool {
+    let starts =
+        ["cargo run --release -- serve", "leasehold serve"].iter().any(|start| command.starts_with(start));
+    starts && !command.contains(['&', '|', '>'])
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        // Servers that the document left running end with it. bash waits for nobody when it exits.
+        let _ = writeln!(self.input, "[ -z \"$servers\" ] || kill $servers 2>/dev/null; wait; exit");
+        let _ = self.process.wait();
+    }
+}

@@ -1,0 +1,175 @@
+//! The server as a process.
+
+use std::fs::File;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::{Http, Stopwatch, binary, until};
+
+/// A start takes tens of milliseconds; on a busy machine with a large journal, seconds.
+const READY: Duration = Duration::from_secs(30);
+
+/// A running server.
+pub struct Server {
+    port: u16,
+    data: PathBuf,
+    log: PathBuf,
+    process: Child,
+}
+
+impl Server {
+    /// Starts a server on a data directory and waits until it is ready.
+    ///
+    /// # Panics
+    /// With its log, if it does not become ready.
+    pub fn start(data: &Path) -> Self {
+        Self::start_on(free_port(), data)
+    }
+
+    /// The same on a port of the test's choice: after a crash, the one that clients know.
+    pub fn start_on(port: u16, data: &Path) -> Self {
+        let mut server = Self::spawn(port, data);
+        server.wait_ready();
+        server
+    }
+
+    /// Starts a server without waiting.
+    pub fn spawn(port: u16, data: &Path) -> Self {
+        let log = data.with_extension("log");
+        let errors = File::options().create(true).append(true).open(&log).unwrap();
+        let process =
+            serve(port, data).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
+        Self { port, data: data.to_owned(), log, process }
+    }
+
+    /// Runs a server that is expected to refuse to start, and gives what it said.
+    pub fn refused(data: &Path) -> Output {
+        let child = serve(free_port(), data)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        let mut child = child.unwrap();
+        let pid = pid(&child);
+        let watch = Stopwatch::start();
+        until("a server that refuses to start", READY, || {
+            if watch.elapsed() > READY / 2 {
+                // It serves, which is the failure that the caller will see in the exit status.
+                let _ = kill_process(pid, Signal::KILL);
+            }
+            child.try_wait().unwrap()
+        });
+        child.wait_with_output().unwrap()
+    }
+
+    /// Waits until it says that it is ready.
+    pub fn wait_ready(&mut self) {
+        let mut http = Http::new(self.port);
+        until("a server to be ready", READY, || {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                panic!("the server ended with {status}:\n{}", self.log());
+            }
+            http.get("/readyz").ok().filter(|answer| answer.status == 200)
+        });
+    }
+
+    /// A client of it.
+    pub fn http(&self) -> Http {
+        Http::new(self.port)
+    }
+
+    /// Its port.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Its address as the command line wants it.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Its data directory.
+    pub fn data(&self) -> &Path {
+        &self.data
+    }
+
+    /// What it has logged, over all its lives on this directory.
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    /// Runs the command line against it.
+    pub fn cli(&self, args: &[&str]) -> Output {
+        Command::new(binary::path()).args(args).env("LEASEHOLD_SERVER", self.url()).output().unwrap()
+    }
+
+    /// kill -9, at once.
+    pub fn kill9(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// Sends a signal.
+    pub fn signal(&self, signal: Signal) {
+        kill_process(pid(&self.process), signal).unwrap();
+    }
+
+    /// Stops it in order and gives its exit status.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::TERM);
+        self.process.wait().unwrap()
+    }
+
+    /// Resident memory in bytes.
+    pub fn resident_bytes(&self) -> u64 {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.process.id())).unwrap();
+        let line =
+            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a process has a VmRSS line");
+        let kib: u64 = line.trim().trim_end_matches(" kB").parse().unwrap();
+        kib * 1024
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may have ended already, and a panic here would hide the one that brought us here.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        if std::thread::panicking() {
+            let log = self.log();
+            let tail: Vec<&str> = log.lines().rev().take(40).collect();
+            eprintln!("end of the server's log:\n{}", tail.into_iter().rev().collect::<Vec<_>>().join("\n"));
+        }
+    }
+}
+
+fn serve(port: u16, data: &Path) -> Command {
+    let mut command = Command::new(binary::path());
+    command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"]).arg(data);
+    command
+}
+
+fn pid(process: &Child) -> Pid {
+    Pid::from_child(process)
+}
+
+/// A port that nobody uses, below those that the system gives to outgoing connections: a restarted server must find it
+/// free again.
+pub fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    const FIRST: u16 = 20_000;
+    const COUNT: u16 = 12_000;
+    // Test programs that run at the same time begin at different places.
+    let start = u16::try_from(std::process::id() % 400).unwrap() * 30;
+    loop {
+        let port = FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Waiting for another process. It has no event to await, so its state is looked at again and again, with a deadline.
+
+use std::time::{Duration, Instant};
+
+/// Looks until there is something to see.
+///
+/// # Panics
+/// After `most`, naming what was waited for.
+pub fn until<T>(what: &str, most: Duration, mut look: impl FnMut() -> Option<T>) -> T {
+    let watch = Stopwatch::start();
+    loop {
+        if let Some(seen) = look() {
+            return seen;
+        }
+        assert!(watch.elapsed() < most, "waited {most:?} for {what}");
+        pause();
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "another process cannot be awaited, only looked at")]
+fn pause() {
+    std::thread::sleep(Duration::from_millis(2));
+}
+
+/// Measures what a test waited.
+#[derive(Clone, Copy)]
+pub struct Stopwatch(Instant);
+
+impl Stopwatch {
+    /// Begins.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "measures a real process; nothing of the service is decided from it"
+    )]
+    pub fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// Since the beginning.
+    pub fn elapsed(&self) -> Duration {
+        self.0.elapsed()
+    }
+}
