@@ -202,6 +202,7 @@ impl LockTable {
             max_hold_ms: acquire.max_hold_ms,
             lock_delay_ms: acquire.lock_delay_ms,
             labels: acquire.labels,
+            value: acquire.value,
             token,
             at: now.wall,
             key,

@@ -36,6 +36,20 @@ pub enum Command {
         /// Which.
         lease_id: LeaseId,
     },
+    /// Give leadership back, perhaps to a candidate of one's choice.
+    Resign {
+        /// Which.
+        lease_id: LeaseId,
+        /// The first waiter of this owner goes before all others; without such a waiter nothing happens.
+        to: Option<OwnerId>,
+    },
+    /// Replace the value that a lease carries for observers.
+    Proclaim {
+        /// Whose.
+        lease_id: LeaseId,
+        /// The new value.
+        value: Box<str>,
+    },
     /// Leave the queue: the caller of that ticket is gone or has changed its mind. Has no reply.
     Withdraw {
         /// The waiting acquire.
@@ -87,6 +101,8 @@ pub struct Acquire {
     pub max_hold_ms: Option<u64>,
     /// Free-form.
     pub labels: Labels,
+    /// What observers of an election learn of its leader.
+    pub value: Option<Box<str>>,
 }
 
 /// Alone or with others.

@@ -1,7 +1,7 @@
 //! Endings that somebody asks for: release, close, force-release; and `recover`.
 
 use leasehold_types::{
-    EndReason, Generation, LeaseId, Now, RequestKey, ResourceKey, SessionId, TenantName, limits,
+    EndReason, Generation, LeaseId, Now, OwnerId, RequestKey, ResourceKey, SessionId, TenantName, limits,
 };
 
 use crate::command::{ForceRelease, ForceTarget, Recover};
@@ -23,10 +23,8 @@ impl LockTable {
         now: Now,
         out: &mut Decision,
     ) -> Reply {
-        match self.keyed(tenant, key.as_ref()) {
-            None => {}
-            Some(Keyed::Released(id)) if *id == lease_id => {}
-            Some(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
+        if !self.is_release_of(tenant, lease_id, key.as_ref()) {
+            return Reply::Refused(Refusal::IdempotencyMismatch);
         }
         if self.lease_of(tenant.as_str(), lease_id).is_some() {
             self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
@@ -38,6 +36,56 @@ impl LockTable {
             self.close_id(tenant, lease_id, key, now, out);
         }
         self.released(tenant, lease_id)
+    }
+
+    /// Whether the key is new, or was used for this very release.
+    fn is_release_of(&self, tenant: &TenantName, lease_id: LeaseId, key: Option<&RequestKey>) -> bool {
+        match self.keyed(tenant, key) {
+            None => true,
+            Some(earlier) => *earlier == Keyed::Released(lease_id),
+        }
+    }
+
+    /// Gives leadership back. With `to`, the candidate of that name comes before the order of asking: the leader's own
+    /// choice, and the only exception to that order.
+    pub(crate) fn resign(
+        &mut self,
+        tenant: &TenantName,
+        lease_id: LeaseId,
+        to: Option<OwnerId>,
+        key: Option<RequestKey>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        if !self.is_release_of(tenant, lease_id, key.as_ref()) {
+            return Reply::Refused(Refusal::IdempotencyMismatch);
+        }
+        if let Some((to, ix)) = to.zip(self.lease_of(tenant.as_str(), lease_id)) {
+            let resource = self.journaled.leases.get(ix).resource.clone();
+            if !self.queues.move_to_front(&resource, &to) {
+                return Reply::Refused(Refusal::NoSuchWaiter);
+            }
+        }
+        self.release(tenant, lease_id, key, now, out)
+    }
+
+    pub(crate) fn proclaim(
+        &mut self,
+        tenant: &TenantName,
+        lease_id: LeaseId,
+        value: Box<str>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        let Some(ix) = self.lease_of(tenant.as_str(), lease_id) else {
+            return Reply::Refused(self.not_held(tenant.as_str(), lease_id));
+        };
+        let lease = self.journaled.leases.get(ix);
+        let (resource, token, same) = (name_of(&lease.resource), lease.token, lease.value() == Some(&*value));
+        if !same {
+            self.record(Fact::Proclaimed { lease_id, value }, now, out);
+        }
+        Reply::Proclaimed { resource, token }
     }
 
     /// Nobody knows the id. A first attempt to acquire under it may still be on its way, or in the queue: it must not

@@ -41,6 +41,8 @@ pub enum EventKind {
         /// How long it was held, as far as this node knows; 0 on replay.
         held_ms: u64,
     },
+    /// A lease carries another value for observers; journaled.
+    Proclaimed,
     /// Somebody began to wait; not journaled.
     Queued,
     /// A lease or its session was renewed; not journaled.
@@ -53,6 +55,6 @@ pub enum EventKind {
 impl EventKind {
     /// Whether it stands in the journal, and so has an id and is never missed.
     pub const fn is_journaled(self) -> bool {
-        matches!(self, Self::Granted { .. } | Self::Ended { .. })
+        matches!(self, Self::Granted { .. } | Self::Ended { .. } | Self::Proclaimed)
     }
 }

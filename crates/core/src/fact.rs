@@ -111,6 +111,13 @@ pub enum Fact {
         /// For people.
         at: WallTime,
     },
+    /// A lease carries another value for observers.
+    Proclaimed {
+        /// Whose.
+        lease_id: LeaseId,
+        /// The new value.
+        value: Box<str>,
+    },
     /// The active node shut down in order (J16).
     Resigned,
 }
@@ -140,6 +147,8 @@ pub struct Granted {
     pub lock_delay_ms: u64,
     /// Free-form.
     pub labels: Labels,
+    /// What observers of an election learn of its leader.
+    pub value: Option<Box<str>>,
     /// Larger than every earlier one.
     pub token: FencingToken,
     /// For people.

@@ -41,6 +41,7 @@ pub struct Journaled {
 #[derive(Debug)]
 pub(crate) enum Change {
     Granted(LeaseIx),
+    Proclaimed(LeaseIx),
     Ended(Box<Ended>),
     SessionOpened(SessionIx),
     SessionEnded(SessionIx, SessionId),
@@ -101,6 +102,7 @@ impl Journaled {
         for change in &changes {
             match change {
                 Change::Granted(ix) => events.push(self.granted_event(*ix, 0)),
+                Change::Proclaimed(ix) => events.push(self.proclaimed_event(*ix)),
                 Change::Ended(ended) => events.push(ended.event(0)),
                 _ => {}
             }
@@ -196,6 +198,11 @@ impl Journaled {
                     tokens,
                     at: *at,
                 });
+            }
+            Fact::Proclaimed { lease_id, value } => {
+                let ix = self.lease_ix(*lease_id);
+                self.leases.get_mut(ix).set_value(value.clone());
+                changes.push(Change::Proclaimed(ix));
             }
             Fact::Resigned => {}
         }
@@ -446,6 +453,11 @@ impl Journaled {
     pub(crate) fn granted_event(&self, ix: LeaseIx, waited_ms: u64) -> Event {
         let lease = self.leases.get(ix);
         event_of(lease, self.owner_of(lease).clone(), self.ttl_of(lease), EventKind::Granted { waited_ms })
+    }
+
+    pub(crate) fn proclaimed_event(&self, ix: LeaseIx) -> Event {
+        let lease = self.leases.get(ix);
+        event_of(lease, self.owner_of(lease).clone(), self.ttl_of(lease), EventKind::Proclaimed)
     }
 
     /// A holder as others see it.

@@ -56,8 +56,20 @@ struct More {
     max_hold_ms: Option<u64>,
     lock_delay_ms: u64,
     labels: Labels,
+    value: Option<Box<str>>,
     key: Option<RequestKey>,
     note: Option<Note>,
+}
+
+impl More {
+    fn is_empty(&self) -> bool {
+        self.max_hold_ms.is_none()
+            && self.lock_delay_ms == 0
+            && self.labels.is_empty()
+            && self.value.is_none()
+            && self.key.is_none()
+            && self.note.is_none()
+    }
 }
 
 /// What was last noted of a life (R6).
@@ -77,13 +89,11 @@ impl Lease {
             max_hold_ms: granted.max_hold_ms,
             lock_delay_ms: granted.lock_delay_ms,
             labels: granted.labels.clone(),
+            value: granted.value.clone(),
             key: granted.key.clone(),
             note: None,
         };
-        let plain = more.max_hold_ms.is_none()
-            && more.lock_delay_ms == 0
-            && more.labels.is_empty()
-            && more.key.is_none();
+        let plain = more.is_empty();
         Self {
             id: granted.lease_id,
             resource: granted.resource.clone(),
@@ -116,6 +126,7 @@ impl Lease {
             max_hold_ms: self.max_hold_ms(),
             lock_delay_ms: self.lock_delay_ms(),
             labels: self.labels().cloned().unwrap_or_default(),
+            value: self.value().map(Into::into),
             token: self.token,
             at: self.created_at,
             key: self.key().cloned(),
@@ -136,6 +147,14 @@ impl Lease {
 
     pub(crate) fn labels(&self) -> Option<&Labels> {
         self.more.as_ref().map(|more| &more.labels)
+    }
+
+    pub(crate) fn value(&self) -> Option<&str> {
+        self.more.as_ref()?.value.as_deref()
+    }
+
+    pub(crate) fn set_value(&mut self, value: Box<str>) {
+        self.more.get_or_insert_default().value = Some(value);
     }
 
     pub(crate) fn key(&self) -> Option<&RequestKey> {

@@ -67,6 +67,7 @@ impl LockTable {
             max_hold_ms: lease.max_hold_ms(),
             lock_delay_ms: lease.lock_delay_ms(),
             labels: lease.labels().cloned().unwrap_or_default(),
+            value: lease.value().map(Into::into),
             renewals: life.renewals,
             missed: life.report.missed,
             last_error: life.report.last_error.clone(),

@@ -34,8 +34,12 @@ pub(crate) struct Queues {
     by_lease: BTreeMap<LeaseId, Ticket>,
     by_key: BTreeMap<(TenantName, RequestKey), Ticket>,
     by_session: BTreeSet<(SessionId, Ticket)>,
+    /// How many have asked; the last one's place is so far after [`FIRST_PLACE`].
     asked: u64,
 }
+
+/// Leaves room before the first place for waiters that are moved to the front.
+const FIRST_PLACE: u64 = 1 << 32;
 
 impl Queue {
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Waiter> {
@@ -92,7 +96,7 @@ impl Queues {
 
     pub(crate) fn push(&mut self, resource: ResourceKey, waiter: Waiter) {
         self.asked += 1;
-        self.insert(resource, self.asked, waiter);
+        self.insert(resource, FIRST_PLACE + self.asked, waiter);
     }
 
     fn insert(&mut self, resource: ResourceKey, place: u64, waiter: Waiter) {
@@ -128,6 +132,21 @@ impl Queues {
         let replacement = Waiter { ticket: later, deadline, ..waiter.clone() };
         self.insert(resource, place, replacement);
         Some(waiter)
+    }
+
+    /// Moves the first waiter of this owner before all others. False if there is none.
+    pub(crate) fn move_to_front(&mut self, resource: &ResourceKey, owner: &OwnerId) -> bool {
+        let Some(queue) = self.by_resource.get_mut(resource) else { return false };
+        let Some((&place, _)) = queue.waiters.iter().find(|(_, waiter)| waiter.owner == *owner) else {
+            return false;
+        };
+        let first = queue.waiters.first_key_value().map_or(place, |(first, _)| *first);
+        if place != first {
+            let waiter = queue.waiters.remove(&place).expect("it was just found");
+            self.places.insert(waiter.ticket, (resource.clone(), first - 1));
+            queue.waiters.insert(first - 1, waiter);
+        }
+        true
     }
 
     /// The waiters that would live in this session.

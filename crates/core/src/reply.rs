@@ -24,6 +24,13 @@ pub enum Reply {
         /// Whose token it was.
         token: FencingToken,
     },
+    /// The lease carries this value now.
+    Proclaimed {
+        /// Of what.
+        resource: ResourceName,
+        /// Its token.
+        token: FencingToken,
+    },
     /// A session began, or began with an earlier attempt and lives.
     SessionOpened(SessionOpened),
     /// The session's deadline was moved.
@@ -234,6 +241,8 @@ pub struct LeaseView {
     pub lock_delay_ms: u64,
     /// Free-form.
     pub labels: Labels,
+    /// What observers of an election learn of its leader.
+    pub value: Option<Box<str>>,
     /// Renewals of the lease, or of its session.
     pub renewals: u32,
     /// Renewals that failed, as the client reports.
@@ -371,6 +380,8 @@ pub enum Refusal {
         /// Tokens of present holders.
         current: Vec<FencingToken>,
     },
+    /// Nobody of that name is waiting; the lease is still held.
+    NoSuchWaiter,
     /// Ttl or owner differ from the session's.
     NotAsSession {
         /// Which field.

@@ -159,6 +159,10 @@ impl LockTable {
             Command::Acquire(acquire) => self.acquire(ticket, tenant, key, acquire, now, &mut out),
             Command::Renew(renew) => Some(self.renew(&tenant, renew, now, &mut out)),
             Command::Release { lease_id } => Some(self.release(&tenant, lease_id, key, now, &mut out)),
+            Command::Resign { lease_id, to } => Some(self.resign(&tenant, lease_id, to, key, now, &mut out)),
+            Command::Proclaim { lease_id, value } => {
+                Some(self.proclaim(&tenant, lease_id, value, now, &mut out))
+            }
             Command::Withdraw { waiter } => {
                 self.withdraw(waiter);
                 None
@@ -258,6 +262,7 @@ impl LockTable {
                     self.start_lease(ix, clock, 0, now.time);
                     out.events.push((at, self.journaled.granted_event(ix, waited_ms)));
                 }
+                Change::Proclaimed(ix) => out.events.push((at, self.journaled.proclaimed_event(ix))),
                 Change::Ended(ended) => {
                     let held_ms = now.time.ms_since(self.leases[ended.ix.number()].since);
                     out.events.push((at, ended.event(held_ms)));

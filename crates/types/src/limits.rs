@@ -14,6 +14,8 @@ pub const LABELS: usize = 16;
 pub const LABEL_BYTES: usize = 256;
 /// Actor and reason of an operator's action: a sentence, not a document.
 pub const REASON_BYTES: usize = 1024;
+/// The value that a leader proclaims: an address or a small document.
+pub const VALUE_BYTES: usize = 4096;
 /// Text of a client's last error, as it reports it with a renewal.
 pub const ERROR_TEXT_BYTES: usize = 256;
 

@@ -84,6 +84,11 @@ impl Encoder {
                 self.wall(*at);
             }
             Fact::Resigned => self.byte(15),
+            Fact::Proclaimed { lease_id, value } => {
+                self.byte(16);
+                self.bytes16(lease_id.as_bytes());
+                self.text(value);
+            }
         }
     }
 
@@ -99,6 +104,7 @@ impl Encoder {
         self.optional(granted.max_hold_ms, Self::number);
         self.number(granted.lock_delay_ms);
         self.labels(&granted.labels);
+        self.optional(granted.value.as_deref(), Self::text);
         self.token(granted.token);
         self.wall(granted.at);
         self.key(granted.key.as_ref());
@@ -180,6 +186,7 @@ impl Decoder<'_> {
                 at: self.wall()?,
             },
             15 => Fact::Resigned,
+            16 => Fact::Proclaimed { lease_id: self.lease_id()?, value: self.boxed_text()? },
             _ => return self.malformed("a kind of fact"),
         })
     }
@@ -197,6 +204,7 @@ impl Decoder<'_> {
             max_hold_ms: self.optional(Self::number)?,
             lock_delay_ms: self.number()?,
             labels: self.labels()?,
+            value: self.optional(Self::boxed_text)?,
             token: self.token()?,
             at: self.wall()?,
             key: self.key()?,
