@@ -232,10 +232,7 @@ impl Desk {
     fn take(&mut self, message: Message) {
         match message {
             Message::Call(call, asker) => self.take_call(call, asker),
-            Message::Withdraw(tenant, waiter) => {
-                self.take_own(tenant, Command::Withdraw { waiter });
-                self.calls.remove(&waiter);
-            }
+            Message::Withdraw(tenant, waiter) => self.withdraw(tenant, waiter),
             Message::GiveBack(tenant, lease_id) => self.give_back(tenant, lease_id),
             Message::Shutdown => self.close(),
         }
@@ -250,6 +247,17 @@ impl Desk {
         let given_back_to = call.is_given_back_unheard().then(|| call.tenant.clone());
         self.calls.insert(ticket, Waiting { asker, given_back_to });
         self.state.take(ticket, call, self.time.now());
+    }
+
+    /// The caller of a waiting acquire is gone. A grant that was decided for it meanwhile is given back when it is
+    /// delivered to nobody.
+    fn withdraw(&mut self, tenant: TenantName, waiter: Ticket) {
+        let waiting = self.state.counts().waiters;
+        self.take_own(tenant, Command::Withdraw { waiter });
+        let was_waiting = self.state.counts().waiters < waiting;
+        if was_waiting {
+            self.calls.remove(&waiter);
+        }
     }
 
     /// The grant met nobody, who could never ask for it again: it is given back at once (A6).
