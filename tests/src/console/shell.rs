@@ -58,21 +58,26 @@ impl Shell {
     /// Runs one command; gives its output with the port of the documents, and its exit code.
     pub(super) fn run(&mut self, command: &str) -> (String, i32) {
         let command = command.replace(PORT, &self.port.to_string());
-        if is_foreground_server(&command) {
-            return self.serve(&command);
-        }
-        let (output, code) = self.step(&command);
+        let (output, code) = match is_foreground_server(&command) {
+            true => self.serve(&command),
+            false => self.step(&command),
+        };
         (output.replace(&self.port.to_string(), PORT), code)
     }
 
-    /// Leaves a server running, as in a second terminal; what it logs is not part of the document.
+    /// Leaves a server running, as in a second terminal; what it logs is then not part of the document. One that ends
+    /// instead is shown as any command.
     fn serve(&mut self, command: &str) -> (String, i32) {
-        let started = self.step(&format!("{command} > serve.log 2>&1 & servers=\"$servers $!\""));
+        let started = self.step(&format!("{command} > serve.log 2>&1 & server=$!; servers=\"$servers $server\""));
         let mut http = Http::new(self.port);
-        until("the document's server", READY, || {
-            http.get("/readyz").ok().filter(|answer| answer.status == 200)
-        });
-        started
+        until("the document's server to be ready or to end", READY, || {
+            let ready = http.get("/readyz").is_ok_and(|answer| answer.status == 200);
+            if ready {
+                return Some(started.clone());
+            }
+            let (_, ended) = self.step("! kill -0 $server 2>/dev/null");
+            (ended == 0).then(|| self.step("cat serve.log; wait $server"))
+        })
     }
 
     fn step(&mut self, command: &str) -> (String, i32) {

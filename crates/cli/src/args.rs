@@ -1,0 +1,337 @@
+//! The command line as typed. Nothing is checked here beyond its shape; [`crate::plan`] says what it means.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::duration;
+use crate::output::Format;
+
+/// Distributed locks with leases and fencing tokens.
+#[derive(Parser, Debug)]
+#[command(name = "leasehold", version, about, propagate_version = true, max_term_width = 110)]
+pub(crate) struct Cli {
+    /// Server to ask; may be given several times, they are tried in order
+    #[arg(long, global = true, value_name = "URL", env = "LEASEHOLD_SERVER", value_delimiter = ',')]
+    #[arg(default_value = "http://127.0.0.1:7420")]
+    pub(crate) server: Vec<String>,
+    /// Tables for people, JSON for scripts
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) output: Format,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum Command {
+    /// Run the server
+    Serve(ServeArgs),
+    /// Acquire a resource and print the lease
+    Acquire(AcquireArgs),
+    /// Renew a lease
+    Renew(RenewArgs),
+    /// Release a lease
+    Release(ReleaseArgs),
+    /// Explain one resource: holders, waiters, last token, how earlier leases ended
+    Show {
+        /// Name of the resource
+        resource: String,
+    },
+    /// List held locks
+    Ls(LsArgs),
+    /// Follow events as they are committed
+    Watch(WatchArgs),
+    /// Open, renew, list and end sessions
+    #[command(subcommand)]
+    Session(SessionCommand),
+    /// Take a resource away from its holders; audited
+    ForceRelease(ForceReleaseArgs),
+    /// Read, verify or export the audit log
+    Audit(AuditArgs),
+    /// What the server is and does
+    Status,
+    /// Copy the journal of a data directory into one file
+    Backup(BackupArgs),
+    /// Make a data directory from a backup; raises generation and tokens
+    Restore(RestoreArgs),
+    /// Accept a damaged, regressed or copied data directory; raises generation and tokens
+    Recover(RecoverArgs),
+    /// Put load on a server and measure it
+    Bench(BenchArgs),
+    /// Print a completion script
+    Completions {
+        /// For which shell
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual page
+    Man,
+}
+
+/// Flags come before the environment (`LEASEHOLD_LISTEN` …), which comes before the file.
+#[derive(Args, Debug)]
+pub(crate) struct ServeArgs {
+    /// Configuration file (TOML)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+    /// Address to listen on [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<String>,
+    /// Data directory [default: ./leasehold-data]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+    /// Where the state lives [default: embedded, in the data directory]
+    #[arg(long, value_name = "URL")]
+    pub(crate) journal: Option<String>,
+    /// URL under which others reach this node
+    #[arg(long, value_name = "URL")]
+    pub(crate) advertise: Option<String>,
+    /// Listen on an address beyond loopback although callers are not authenticated
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AcquireArgs {
+    /// Name of the resource
+    pub(crate) resource: String,
+    /// How long the lease lives without a renewal [default: 15s, or the session's]
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+    /// How long to wait for it
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
+    pub(crate) wait: Duration,
+    /// exclusive, shared or semaphore
+    #[arg(long, default_value = "exclusive")]
+    pub(crate) mode: String,
+    /// The most holders at once, with --mode semaphore
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+    /// correctness or efficiency
+    #[arg(long, default_value = "correctness")]
+    pub(crate) class: String,
+    /// Who holds it, for people [default: user@host:pid]
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// Session that the lease lives and ends with
+    #[arg(long, value_name = "SESSION_ID")]
+    pub(crate) session: Option<String>,
+    /// Id of the lease, to ask again after an unknown outcome [default: a new one]
+    #[arg(long, value_name = "UUID")]
+    pub(crate) lease_id: Option<String>,
+    /// Keep the resource closed for this long after an expiry
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
+    pub(crate) lock_delay: Duration,
+    /// End the lease at this age, however often it is renewed
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) max_hold: Option<Duration>,
+    /// Free-form label; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    pub(crate) labels: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RenewArgs {
+    /// The lease, as `acquire` printed it
+    pub(crate) lease_id: String,
+    /// Another ttl from now on
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ReleaseArgs {
+    /// The lease, as `acquire` printed it
+    pub(crate) lease_id: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct LsArgs {
+    /// Only resources whose names begin with this
+    pub(crate) prefix: Option<String>,
+    /// Only locks of this owner
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// Only locks of this session
+    #[arg(long, value_name = "SESSION_ID")]
+    pub(crate) session: Option<String>,
+    /// Only locks whose holders reported missed renewals
+    #[arg(long)]
+    pub(crate) failing: bool,
+    /// Only locks held at least this long
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) held_longer_than: Option<Duration>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct WatchArgs {
+    /// Only resources whose names begin with this
+    pub(crate) prefix: Option<String>,
+    /// Begin after this event instead of now
+    #[arg(long, value_name = "EVENT_ID")]
+    pub(crate) after: Option<String>,
+    /// End after so many events
+    #[arg(long, value_name = "N")]
+    pub(crate) count: Option<u64>,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum SessionCommand {
+    /// Open a session and print its id
+    Open {
+        /// Who, for people [default: user@host:pid]
+        #[arg(long)]
+        owner: Option<String>,
+        /// How long it lives without a renewal [default: 15s]
+        #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+        ttl: Option<Duration>,
+        /// Free-form label; may be given several times
+        #[arg(long = "label", value_name = "KEY=VALUE")]
+        labels: Vec<String>,
+    },
+    /// Renew a session, and with it every lease in it
+    Renew {
+        /// The session
+        session_id: String,
+    },
+    /// List live sessions
+    Ls,
+    /// End a session and free everything in it
+    End {
+        /// The session
+        session_id: String,
+        /// Who ends somebody else's session; audited
+        #[arg(long, requires = "reason")]
+        actor: Option<String>,
+        /// Why
+        #[arg(long, requires = "actor")]
+        reason: Option<String>,
+    },
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct ForceReleaseArgs {
+    /// Name of the resource
+    pub(crate) resource: String,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+    #[command(flatten)]
+    pub(crate) target: TargetArgs,
+    /// Do not keep the resource closed for its lock delay
+    #[arg(long)]
+    pub(crate) skip_lock_delay: bool,
+}
+
+/// Exactly one of the two.
+#[derive(Args, Debug)]
+#[group(required = true, multiple = false)]
+pub(crate) struct TargetArgs {
+    /// The holder with this fencing token, and nobody else
+    #[arg(long, value_name = "N")]
+    pub(crate) token: Option<u64>,
+    /// Every holder
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OperatorArgs {
+    /// Who does it
+    #[arg(long)]
+    pub(crate) actor: String,
+    /// Why; kept in the audit log
+    #[arg(long)]
+    pub(crate) reason: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AuditArgs {
+    #[command(subcommand)]
+    pub(crate) command: Option<AuditCommand>,
+    /// Only entries about this resource
+    #[arg(long)]
+    pub(crate) resource: Option<String>,
+    /// Only entries after this number
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub(crate) after: u64,
+}
+
+#[derive(Subcommand, Debug, Clone, Copy)]
+pub(crate) enum AuditCommand {
+    /// Recompute the hash chain
+    Verify,
+    /// Write every kept entry as one JSON object a line
+    Export,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BackupArgs {
+    /// Data directory
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// File to write; it must not exist
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RestoreArgs {
+    /// Data directory to make; it must be empty or not exist
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// The backup
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecoverArgs {
+    /// Data directory
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BenchArgs {
+    /// What each client does
+    #[arg(value_enum, default_value_t)]
+    pub(crate) workload: crate::bench::Workload,
+    /// Connections, each with one request under way
+    #[arg(long, value_name = "N", default_value_t = 64)]
+    pub(crate) clients: usize,
+    /// How long to measure
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "10s")]
+    pub(crate) duration: Duration,
+    /// Begin so many operations a second, instead of as many as possible
+    #[arg(long, value_name = "N")]
+    pub(crate) rate: Option<u64>,
+    /// Measure a server of its own, started on a temporary directory and stopped afterwards
+    #[arg(long)]
+    pub(crate) own_server: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn force_release_needs_exactly_one_target() {
+        let parse = |extra: &[&str]| {
+            let base = ["leasehold", "force-release", "a", "--actor", "x", "--reason", "y"];
+            Cli::try_parse_from(base.iter().chain(extra))
+        };
+        assert!(parse(&[]).is_err());
+        assert!(parse(&["--all", "--token", "3"]).is_err());
+        assert!(parse(&["--all"]).is_ok());
+        assert!(parse(&["--token", "3"]).is_ok());
+    }
+}

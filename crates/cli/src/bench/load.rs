@@ -1,0 +1,217 @@
+//! The clients.
+
+use std::cell::Cell;
+use std::io::{IsTerminal as _, Write as _};
+use std::rc::Rc;
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use leasehold_types::LeaseId;
+use tokio::task::LocalSet;
+use tokio::time::{Instant, interval, sleep_until};
+
+use super::connection::Connection;
+use super::{BenchPlan, Workload};
+use crate::client::Server;
+use crate::failure::Failure;
+
+/// Each client goes round so many names, so that the table sees many resources but does not only grow.
+const NAMES: u64 = 1_000;
+/// Longer than any run needs: nothing expires while it is measured, unless the server is very slow.
+const TTL_MS: u64 = 60_000;
+/// Nobody in the queue of a hand-off gives up.
+const WAIT_MS: u64 = 60_000;
+
+/// What came of it.
+pub(super) struct Measured {
+    /// Microseconds from the moment an operation was due, or began, to its answer.
+    pub(super) latency_us: Histogram<u64>,
+    /// Operations done.
+    pub(super) operations: u64,
+    /// Operations that failed, and what the first of them met.
+    pub(super) errors: u64,
+    pub(super) first_error: Option<Failure>,
+    /// How long it really took.
+    pub(super) took: Duration,
+}
+
+impl Measured {
+    fn new() -> Self {
+        let latency_us = Histogram::new_with_bounds(1, 120_000_000, 3).expect("the bounds are valid");
+        Self { latency_us, operations: 0, errors: 0, first_error: None, took: Duration::ZERO }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.latency_us.add(other.latency_us).expect("all have the same bounds");
+        self.operations += other.operations;
+        self.errors += other.errors;
+        self.first_error = self.first_error.take().or(other.first_error);
+    }
+}
+
+/// Runs every client for the duration.
+pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, Failure> {
+    let mut connections = Vec::with_capacity(plan.clients);
+    for _ in 0..plan.clients {
+        connections.push(Connection::open(server).await?);
+    }
+    let done = Rc::new(Cell::new(0));
+    let began = Instant::now();
+    let until = began + plan.duration;
+    let local = LocalSet::new();
+    let mut clients = Vec::with_capacity(plan.clients);
+    for (number, connection) in connections.into_iter().enumerate() {
+        let pace = Pace::new(plan, number, began);
+        let client = Client { number, workload: plan.workload, connection, pace, done: done.clone() };
+        clients.push(local.spawn_local(client.run(until)));
+    }
+    local.spawn_local(progress(done, plan.duration));
+    let mut measured = Measured::new();
+    local
+        .run_until(async {
+            for client in clients {
+                measured.add(client.await.expect("a client does not panic"));
+            }
+        })
+        .await;
+    measured.took = began.elapsed();
+    Ok(measured)
+}
+
+/// When the next operation is due.
+struct Pace {
+    every: Option<Duration>,
+    due: Instant,
+}
+
+impl Pace {
+    /// Clients begin evenly spread over one interval.
+    fn new(plan: &BenchPlan, number: usize, began: Instant) -> Self {
+        let clients = u32::try_from(plan.clients).unwrap_or(u32::MAX);
+        let every =
+            plan.rate.map(|rate| Duration::from_secs(1) * clients / u32::try_from(rate).unwrap_or(u32::MAX));
+        let offset = every.unwrap_or_default() * u32::try_from(number).unwrap_or(0) / clients;
+        Self { every, due: began + offset }
+    }
+
+    /// Waits until the next operation is due and says from when its latency counts: from when it was due if we are
+    /// late, since a client would have asked then; from now if only our timer was coarse.
+    async fn next(&mut self) -> Instant {
+        let Some(every) = self.every else { return Instant::now() };
+        let due = self.due;
+        self.due += every;
+        if Instant::now() >= due {
+            return due;
+        }
+        sleep_until(due).await;
+        Instant::now()
+    }
+}
+
+struct Client {
+    number: usize,
+    workload: Workload,
+    connection: Connection,
+    pace: Pace,
+    done: Rc<Cell<u64>>,
+}
+
+impl Client {
+    /// Works until the time is up; a broken connection ends it, a refusal is counted.
+    async fn run(mut self, until: Instant) -> Measured {
+        let mut measured = Measured::new();
+        let mut held = None;
+        let mut count = 0;
+        while Instant::now() < until {
+            let begun = self.pace.next().await;
+            let outcome = match self.workload {
+                Workload::Cycle => {
+                    let name = format!("bench/{}/{}", self.number, count % NAMES);
+                    self.acquire_and_release(&name, 0, begun, &mut measured).await
+                }
+                Workload::Handoff => {
+                    self.acquire_and_release("bench/handoff", WAIT_MS, begun, &mut measured).await
+                }
+                Workload::Renew => self.renew(&mut held, begun, &mut measured).await,
+            };
+            count += 1;
+            match outcome {
+                Ok(()) => self.done.set(self.done.get() + 1),
+                Err(failure) => {
+                    let broken = !matches!(failure, Failure::Failed(_));
+                    measured.errors += 1;
+                    measured.first_error.get_or_insert(failure);
+                    if broken {
+                        break;
+                    }
+                }
+            }
+        }
+        measured
+    }
+
+    /// The latency is that of the acquire, as the promise about it is.
+    async fn acquire_and_release(
+        &mut self,
+        name: &str,
+        wait_ms: u64,
+        begun: Instant,
+        measured: &mut Measured,
+    ) -> Result<(), Failure> {
+        let lease = self.acquire(name, wait_ms).await?;
+        note(measured, begun);
+        self.connection.call("DELETE", &format!("/v1/locks/{lease}"), "").await?;
+        measured.operations += 1;
+        Ok(())
+    }
+
+    async fn renew(
+        &mut self,
+        held: &mut Option<LeaseId>,
+        begun: Instant,
+        measured: &mut Measured,
+    ) -> Result<(), Failure> {
+        let Some(lease) = *held else {
+            *held = Some(self.acquire(&format!("bench/renew/{}", self.number), 0).await?);
+            return Ok(());
+        };
+        self.connection.call("POST", &format!("/v1/locks/{lease}/renew"), "").await?;
+        note(measured, begun);
+        measured.operations += 1;
+        Ok(())
+    }
+
+    async fn acquire(&mut self, name: &str, wait_ms: u64) -> Result<LeaseId, Failure> {
+        let lease = LeaseId::from_bytes(leasehold_types::ids::random());
+        let number = self.number;
+        let body = format!(
+            r#"{{"resource":"{name}","ownerId":"bench:{number}","leaseId":"{lease}","ttlMs":{TTL_MS},"waitMs":{wait_ms}}}"#
+        );
+        let answer = self.connection.call("POST", "/v1/locks/acquire", &body).await?;
+        match answer.starts_with(br#"{"acquired":true"#) {
+            true => Ok(lease),
+            false => Err(Failure::Failed(format!("{name} is held: {}", String::from_utf8_lossy(answer)))),
+        }
+    }
+}
+
+fn note(measured: &mut Measured, begun: Instant) {
+    let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
+    measured.latency_us.saturating_record(us);
+}
+
+/// Says every two seconds how far it is, to a person.
+async fn progress(done: Rc<Cell<u64>>, duration: Duration) {
+    if !std::io::stderr().is_terminal() {
+        return;
+    }
+    let mut ticks = interval(Duration::from_secs(2));
+    let mut seconds = 0;
+    loop {
+        ticks.tick().await;
+        // A closed terminal leaves nobody to tell.
+        let _ =
+            writeln!(std::io::stderr(), "{seconds} of {} s, {} operations", duration.as_secs(), done.get());
+        seconds += 2;
+    }
+}

@@ -1,0 +1,61 @@
+//! `bench`: load over HTTP keep-alive connections, and what a client would have seen.
+//!
+//! It is made to share a small machine with the server it measures: one thread, one request under way on each
+//! connection, requests formatted into a reused buffer, answers searched rather than parsed.
+
+mod connection;
+mod load;
+mod own_server;
+mod report;
+
+use std::time::Duration;
+
+use crate::client::Server;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::{Format, Out};
+
+/// What each client does, again and again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub(crate) enum Workload {
+    /// Acquire and release locks that nobody else wants
+    #[default]
+    Cycle,
+    /// All wait for the same lock and release it at once
+    Handoff,
+    /// Renew one lock each
+    Renew,
+}
+
+impl Workload {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Cycle => "cycle",
+            Self::Handoff => "handoff",
+            Self::Renew => "renew",
+        }
+    }
+}
+
+/// What to measure.
+pub(crate) struct BenchPlan {
+    pub(crate) workload: Workload,
+    pub(crate) clients: usize,
+    pub(crate) duration: Duration,
+    /// Operations a second over all clients; `None`: as many as possible.
+    pub(crate) rate: Option<u64>,
+    /// `None`: one of its own.
+    pub(crate) server: Option<Server>,
+    pub(crate) format: Format,
+}
+
+/// Measures and reports.
+pub(crate) async fn run(plan: BenchPlan) -> Result<Exit, Failure> {
+    let own = match plan.server {
+        Some(_) => None,
+        None => Some(own_server::OwnServer::start().await?),
+    };
+    let server = own.as_ref().map(|own| own.server().clone()).or_else(|| plan.server.clone());
+    let measured = load::load(&plan, &server.expect("there is a server, given or our own")).await?;
+    report::report(&mut Out::new(plan.format), &plan, &measured)
+}

@@ -1,0 +1,245 @@
+//! Asking a server over HTTP: one connection a request, which is plenty for a command that ends after one answer.
+
+mod events;
+mod servers;
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+pub(crate) use events::{Events, ServerEvent};
+pub(crate) use servers::{Server, Servers};
+
+use crate::failure::{Failure, Problem};
+
+/// A server that does not even accept a connection in this time is taken for absent.
+const CONNECT: Duration = Duration::from_secs(5);
+/// How long an answer may take beyond the wait that the request itself asks for.
+const ANSWER: Duration = Duration::from_secs(10);
+/// Everything but the characters that mean nothing in a URL.
+const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
+
+/// A request before it is sent to any particular server.
+pub(crate) struct Call {
+    method: Method,
+    path: String,
+    body: Option<Bytes>,
+    patience: Duration,
+    /// What to do when the connection breaks after the request has left.
+    when_lost: &'static str,
+}
+
+impl Call {
+    /// A question. Losing its answer costs nothing.
+    pub(crate) fn get(path: impl Into<String>) -> Self {
+        Self::new(Method::GET, path.into(), None, "try again")
+    }
+
+    /// A change.
+    pub(crate) fn post(path: impl Into<String>, body: &impl Serialize, when_lost: &'static str) -> Self {
+        let body = serde_json::to_vec(body).expect("wire types have text keys and no failing parts");
+        Self::new(Method::POST, path.into(), Some(body.into()), when_lost)
+    }
+
+    /// An ending.
+    pub(crate) fn delete(path: impl Into<String>, when_lost: &'static str) -> Self {
+        Self::new(Method::DELETE, path.into(), None, when_lost)
+    }
+
+    fn new(method: Method, path: String, body: Option<Bytes>, when_lost: &'static str) -> Self {
+        Self { method, path, body, patience: ANSWER, when_lost }
+    }
+
+    /// Waits this much longer for the answer.
+    pub(crate) fn waiting(mut self, wait: Duration) -> Self {
+        self.patience += wait;
+        self
+    }
+
+    fn request(&self, server: &Server) -> Request<Full<Bytes>> {
+        let builder = Request::builder()
+            .method(self.method.clone())
+            .uri(&self.path)
+            .header(header::HOST, server.authority())
+            .header(header::USER_AGENT, concat!("leasehold/", env!("CARGO_PKG_VERSION")));
+        let builder = match &self.body {
+            Some(_) => builder.header(header::CONTENT_TYPE, "application/json"),
+            None => builder,
+        };
+        builder
+            .body(Full::new(self.body.clone().unwrap_or_default()))
+            .expect("method, path and headers are made of checked or encoded text")
+    }
+}
+
+/// Text as one part of a path or query.
+pub(crate) fn encoded(text: &str) -> String {
+    utf8_percent_encode(text, PLAIN).to_string()
+}
+
+/// A path with the parameters that are there.
+pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<String>)]) -> String {
+    let given = parameters.iter().filter_map(|(name, value)| Some((name, value.as_ref()?)));
+    let pairs: Vec<String> = given.map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    match pairs.is_empty() {
+        true => path.to_owned(),
+        false => format!("{path}?{}", pairs.join("&")),
+    }
+}
+
+/// A good answer: as it came, for scripts, and readable as a wire type.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    server: String,
+    /// The body.
+    pub(crate) value: Value,
+}
+
+impl Answer {
+    /// The body as a wire type.
+    ///
+    /// # Errors
+    /// [`Failure::Garbled`]: whoever answered is no Leasehold server, or one of another version.
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let read = T::deserialize(&self.value);
+        read.map_err(|error| Failure::Garbled { server: self.server.clone(), error: error.to_string() })
+    }
+}
+
+/// Asks one of several servers.
+pub(crate) struct Client {
+    servers: Servers,
+}
+
+impl Client {
+    /// Connects to nobody yet.
+    pub(crate) fn new(servers: Servers) -> Self {
+        Self { servers }
+    }
+
+    /// Sends the call to the first server that can be reached and does not say that another one is active. Once a
+    /// request has left, it is never sent elsewhere: that is for the caller, who knows whether it may be repeated.
+    pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Failure> {
+        let (server, response) = self.response(call).await?;
+        let lost = |error: String| Failure::Lost { server: server.to_string(), error, hint: call.when_lost };
+        let body = match timeout(call.patience, response.into_body().collect()).await {
+            Ok(Ok(body)) => body.to_bytes(),
+            Ok(Err(error)) => return Err(lost(error.to_string())),
+            Err(_) => return Err(lost("no answer in time".into())),
+        };
+        let value = serde_json::from_slice(&body);
+        let server = server.to_string();
+        value
+            .map(|value| Answer { server: server.clone(), value })
+            .map_err(|error| Failure::Garbled { server, error: error.to_string() })
+    }
+
+    /// Opens a stream of events.
+    pub(crate) async fn events(&self, call: &Call) -> Result<Events, Failure> {
+        let (server, response) = self.response(call).await?;
+        Ok(Events::new(server.to_string(), response.into_body()))
+    }
+
+    /// The first good answer's head; its body is still to come.
+    async fn response(&self, call: &Call) -> Result<(&Server, Response<Incoming>), Failure> {
+        let mut failure = None;
+        for server in self.servers.iter() {
+            match ask(server, call).await {
+                Ok(response) => return Ok((server, response)),
+                Err(Refused::Elsewhere(reason)) => failure = Some(reason),
+                Err(Refused::Here(failure)) => return Err(failure),
+            }
+        }
+        Err(match failure.expect("there is at least one server") {
+            Failure::Unreachable { error, .. } => {
+                Failure::Unreachable { tried: self.servers.to_string(), error }
+            }
+            other => other,
+        })
+    }
+}
+
+/// Why one server did not do it.
+enum Refused {
+    /// Nothing happened there; the next one may do it.
+    Elsewhere(Failure),
+    /// This is the answer, or something may have happened.
+    Here(Failure),
+}
+
+async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused> {
+    let stream = connect(server).await.map_err(Refused::Elsewhere)?;
+    let lost = |error: String| {
+        Refused::Here(Failure::Lost { server: server.to_string(), error, hint: call.when_lost })
+    };
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+            .await
+            .map_err(|error| lost(error.to_string()))?;
+    // The connection's task ends with the response body; its error is seen there too.
+    tokio::spawn(connection);
+    let response = match timeout(call.patience, sender.send_request(call.request(server))).await {
+        Ok(Ok(response)) => response,
+        Ok(Err(error)) => return Err(lost(error.to_string())),
+        Err(_) => return Err(lost("no answer in time".into())),
+    };
+    match response.status() {
+        StatusCode::OK => Ok(response),
+        status => {
+            let body = timeout(ANSWER, response.into_body().collect()).await.ok().and_then(Result::ok);
+            let problem =
+                Problem::read(status.as_u16(), &body.map(|body| body.to_bytes()).unwrap_or_default());
+            match problem.is_not_active() {
+                true => Err(Refused::Elsewhere(Failure::Problem(problem))),
+                false => Err(Refused::Here(Failure::Problem(problem))),
+            }
+        }
+    }
+}
+
+/// Connects, or says that nobody is there.
+pub(crate) async fn connect(server: &Server) -> Result<TcpStream, Failure> {
+    let absent = |error: String| Failure::Unreachable { tried: server.to_string(), error };
+    let stream = match timeout(CONNECT, TcpStream::connect(server.address())).await {
+        Ok(Ok(stream)) => stream,
+        Ok(Err(error)) => return Err(absent(plain(&error))),
+        Err(_) => return Err(absent("no connection in time".into())),
+    };
+    stream.set_nodelay(true).map_err(|error| absent(plain(&error)))?;
+    Ok(stream)
+}
+
+/// The operating system's words without its number.
+fn plain(error: &std::io::Error) -> String {
+    match error.kind() {
+        std::io::ErrorKind::ConnectionRefused => "connection refused".into(),
+        _ => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_encoded_whole() {
+        assert_eq!(encoded("billing/2026:a b?ü"), "billing%2F2026%3Aa%20b%3F%C3%BC");
+    }
+
+    #[test]
+    fn only_given_parameters_are_asked() {
+        let query = with_query("/v1/locks", &[("prefix", Some("a/".into())), ("ownerId", None)]);
+        assert_eq!(query, "/v1/locks?prefix=a%2F");
+        assert_eq!(with_query("/v1/locks", &[("ownerId", None)]), "/v1/locks");
+    }
+}

@@ -1,0 +1,99 @@
+//! The addresses of servers.
+
+use std::fmt;
+
+use http::Uri;
+
+use crate::failure::Failure;
+
+/// One server: `http://HOST:PORT`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Server {
+    host: String,
+    port: u16,
+}
+
+impl Server {
+    /// A server on this machine.
+    pub(crate) fn local(port: u16) -> Self {
+        Self { host: "127.0.0.1".into(), port }
+    }
+
+    fn parse(text: &str) -> Result<Self, Failure> {
+        let wrong = || Failure::Usage(format!("--server: `{text}` is not of the form http://HOST:PORT"));
+        let uri: Uri = text.parse().map_err(|_| wrong())?;
+        let (Some("http"), Some(host), "" | "/", None) =
+            (uri.scheme_str(), uri.host(), uri.path(), uri.query())
+        else {
+            return Err(wrong());
+        };
+        Ok(Self { host: host.trim_matches(['[', ']']).to_owned(), port: uri.port_u16().unwrap_or(80) })
+    }
+
+    /// Where to connect.
+    pub(crate) fn address(&self) -> (&str, u16) {
+        (&self.host, self.port)
+    }
+
+    /// The `Host` header.
+    pub(crate) fn authority(&self) -> String {
+        match self.host.contains(':') {
+            true => format!("[{}]:{}", self.host, self.port),
+            false => format!("{}:{}", self.host, self.port),
+        }
+    }
+}
+
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority())
+    }
+}
+
+/// At least one server, in the order in which they are tried.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Servers(Vec<Server>);
+
+impl Servers {
+    /// Reads what was typed.
+    pub(crate) fn parse(texts: &[String]) -> Result<Self, Failure> {
+        let servers: Vec<Server> = texts.iter().map(|text| Server::parse(text)).collect::<Result<_, _>>()?;
+        match servers.is_empty() {
+            true => Err(Failure::Usage("--server needs an address".into())),
+            false => Ok(Self(servers)),
+        }
+    }
+
+    /// The first of them.
+    pub(crate) fn first(&self) -> &Server {
+        &self.0[0]
+    }
+
+    /// All of them.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Server> {
+        self.0.iter()
+    }
+}
+
+impl fmt::Display for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let all: Vec<String> = self.0.iter().map(Server::to_string).collect();
+        f.write_str(&all.join(", "))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_is_a_plain_http_address() {
+        let parse = |text: &str| Server::parse(text).map(|server| server.to_string()).ok();
+        assert_eq!(parse("http://127.0.0.1:7420"), Some("http://127.0.0.1:7420".into()));
+        assert_eq!(parse("http://[::1]:7420/"), Some("http://[::1]:7420".into()));
+        assert_eq!(parse("http://locks"), Some("http://locks:80".into()));
+        for text in ["", "locks", "https://locks:1", "http://locks/path", "http://locks/?q", "http://"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! Doing what is meant: one function for each command.
+
+mod acquire;
+mod audit;
+mod force_release;
+mod lease;
+mod ls;
+mod maintain;
+mod serve;
+mod session;
+mod show;
+mod status;
+mod watch;
+
+use std::future::Future;
+use std::io;
+
+use clap::CommandFactory as _;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::args::Cli;
+use crate::bench;
+use crate::client::Client;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::output::Out;
+use crate::plan::{Ask, Plan};
+
+/// Does it.
+pub(crate) fn run(plan: Plan) -> Result<Exit, Failure> {
+    match plan {
+        Plan::Serve(args) => serve::serve(args),
+        Plan::Ask { servers, format, ask } => {
+            block_on(Builder::new_current_thread(), answer(&Client::new(servers), &mut Out::new(format), ask))
+        }
+        Plan::Maintain { format, maintain } => {
+            block_on(Builder::new_multi_thread(), maintain::maintain(&mut Out::new(format), maintain))
+        }
+        Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
+        Plan::Completions(shell) => {
+            clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut io::stdout());
+            Ok(Exit::Done)
+        }
+        Plan::Man => {
+            clap_mangen::Man::new(Cli::command()).render(&mut io::stdout()).map_err(Failure::output)?;
+            Ok(Exit::Done)
+        }
+    }
+}
+
+async fn answer(client: &Client, out: &mut Out, ask: Ask) -> Result<Exit, Failure> {
+    match ask {
+        Ask::Acquire(acquire) => acquire::acquire(client, out, &acquire).await,
+        Ask::Renew { lease_id, ttl_ms } => lease::renew(client, out, lease_id, ttl_ms).await,
+        Ask::Release { lease_id } => lease::release(client, out, lease_id).await,
+        Ask::Show { resource } => show::show(client, out, &resource).await,
+        Ask::Ls(filter) => ls::ls(client, out, &filter).await,
+        Ask::Watch { prefix, after, count } => watch::watch(client, out, prefix, after, count).await,
+        Ask::SessionOpen { owner, ttl_ms, labels } => session::open(client, out, owner, ttl_ms, labels).await,
+        Ask::SessionRenew { session_id } => session::renew(client, out, session_id).await,
+        Ask::SessionLs => session::ls(client, out).await,
+        Ask::SessionEnd { session_id, operator } => session::end(client, out, session_id, operator).await,
+        Ask::ForceRelease { resource, target, skip_lock_delay, operator } => {
+            force_release::force_release(client, out, &resource, target, skip_lock_delay, operator).await
+        }
+        Ask::Audit { resource, after } => audit::list(client, out, resource, after).await,
+        Ask::AuditVerify => audit::verify(client, out).await,
+        Ask::AuditExport { resource, after } => audit::export(client, out, resource, after).await,
+        Ask::Status => status::status(client, out).await,
+    }
+}
+
+fn block_on(
+    mut builder: Builder,
+    work: impl Future<Output = Result<Exit, Failure>>,
+) -> Result<Exit, Failure> {
+    let runtime: Runtime = builder
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Io { what: "cannot start the runtime".into(), error })?;
+    runtime.block_on(work)
+}

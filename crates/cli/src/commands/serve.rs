@@ -1,0 +1,40 @@
+//! `serve`.
+
+use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, ServeError};
+
+use crate::args::ServeArgs;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Serves until it is told to stop.
+pub(crate) fn serve(args: ServeArgs) -> Result<Exit, Failure> {
+    let outcome =
+        config(args).map_err(ServeError::Config).and_then(|config| leasehold_server::serve(config, |_| {}));
+    match outcome {
+        Ok(()) => Ok(Exit::Done),
+        Err(error) if error.is_refusal() => Err(Failure::RefusedToStart(told(&error))),
+        Err(error) => Err(Failure::Failed(told(&error))),
+    }
+}
+
+/// Defaults < file < environment < flags.
+fn config(args: ServeArgs) -> Result<Config, ConfigError> {
+    let file = args.config.as_deref().map(RawConfig::from_file).transpose()?.unwrap_or_default();
+    let environment = RawConfig::from_env(|name| std::env::var(name).ok())?;
+    let flags = RawConfig {
+        listen: args.listen,
+        data: args.data,
+        insecure: args.insecure.then_some(true),
+        advertise: args.advertise,
+        journal: args.journal.as_deref().map(RawJournal::from_url).transpose()?,
+        ..RawConfig::default()
+    };
+    file.under(environment).under(flags).resolve()
+}
+
+fn told(error: &ServeError) -> String {
+    match error.hint() {
+        Some(hint) => format!("{error}; {hint}"),
+        None => error.to_string(),
+    }
+}

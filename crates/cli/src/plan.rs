@@ -1,0 +1,353 @@
+//! The command line as meant: every name, id and number checked, every default filled in. What has a [`Plan`] can only
+//! fail for reasons outside of the command line.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
+
+use crate::args::{
+    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, LsArgs, OperatorArgs,
+    ServeArgs, SessionCommand, WatchArgs,
+};
+use crate::bench::BenchPlan;
+use crate::client::Servers;
+use crate::duration::ms;
+use crate::failure::Failure;
+use crate::output::Format;
+use crate::owner::default_owner;
+
+/// What to do.
+pub(crate) enum Plan {
+    /// Be a server.
+    Serve(ServeArgs),
+    /// Ask a server.
+    Ask {
+        /// Whom.
+        servers: Servers,
+        /// How to show the answer.
+        format: Format,
+        /// What.
+        ask: Ask,
+    },
+    /// Work on a data directory that no server uses.
+    Maintain {
+        /// How to show the outcome.
+        format: Format,
+        /// What.
+        maintain: Maintain,
+    },
+    /// Measure a server.
+    Bench(BenchPlan),
+    /// Print a completion script.
+    Completions(clap_complete::Shell),
+    /// Print the manual page.
+    Man,
+}
+
+/// What is asked of a server.
+pub(crate) enum Ask {
+    Acquire(Box<Acquire>),
+    Renew { lease_id: LeaseId, ttl_ms: Option<u64> },
+    Release { lease_id: LeaseId },
+    Show { resource: ResourceName },
+    Ls(LockFilter),
+    Watch { prefix: Option<String>, after: Option<String>, count: Option<u64> },
+    SessionOpen { owner: OwnerId, ttl_ms: Option<u64>, labels: Labels },
+    SessionRenew { session_id: SessionId },
+    SessionLs,
+    SessionEnd { session_id: SessionId, operator: Option<Operator> },
+    ForceRelease { resource: ResourceName, target: Target, skip_lock_delay: bool, operator: Operator },
+    Audit { resource: Option<ResourceName>, after: u64 },
+    AuditVerify,
+    AuditExport { resource: Option<ResourceName>, after: u64 },
+    Status,
+}
+
+/// An acquire. The id is always chosen here, so that asking again after an unknown outcome is the same command (K3).
+pub(crate) struct Acquire {
+    pub(crate) resource: ResourceName,
+    /// Absent only with a session, whose owner it then is.
+    pub(crate) owner: Option<OwnerId>,
+    pub(crate) ttl_ms: Option<u64>,
+    pub(crate) wait: Duration,
+    pub(crate) mode: Mode,
+    pub(crate) limit: Option<u32>,
+    pub(crate) class: Class,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) lease_id: LeaseId,
+    pub(crate) lock_delay_ms: u64,
+    pub(crate) max_hold_ms: Option<u64>,
+    pub(crate) labels: Labels,
+}
+
+/// Which locks to list.
+pub(crate) struct LockFilter {
+    pub(crate) prefix: Option<String>,
+    pub(crate) owner: Option<OwnerId>,
+    pub(crate) session: Option<SessionId>,
+    pub(crate) missed_at_least: Option<u32>,
+    pub(crate) held_longer_than_ms: Option<u64>,
+}
+
+/// Which holders are forced out.
+pub(crate) enum Target {
+    Token(FencingToken),
+    All,
+}
+
+/// Who acts, and why.
+pub(crate) struct Operator {
+    pub(crate) actor: String,
+    pub(crate) reason: String,
+}
+
+/// Work on a data directory.
+pub(crate) enum Maintain {
+    Backup { data: PathBuf, file: PathBuf },
+    Restore { data: PathBuf, file: PathBuf, operator: Operator },
+    Recover { data: PathBuf, operator: Operator },
+}
+
+impl Plan {
+    /// Reads what was typed.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] with what is wrong, naming the argument.
+    pub(crate) fn new(cli: Cli) -> Result<Self, Failure> {
+        let format = cli.output;
+        let maintain = |maintain| Ok(Self::Maintain { format, maintain });
+        match cli.command {
+            Command::Serve(args) => Ok(Self::Serve(args)),
+            Command::Backup(args) => maintain(Maintain::Backup { data: args.data, file: args.file }),
+            Command::Restore(args) => {
+                let operator = operator(args.operator)?;
+                maintain(Maintain::Restore { data: args.data, file: args.file, operator })
+            }
+            Command::Recover(args) => {
+                maintain(Maintain::Recover { data: args.data, operator: operator(args.operator)? })
+            }
+            Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
+            Command::Completions { shell } => Ok(Self::Completions(shell)),
+            Command::Man => Ok(Self::Man),
+            asked => Ok(Self::Ask { servers: Servers::parse(&cli.server)?, format, ask: ask(asked)? }),
+        }
+    }
+}
+
+fn ask(command: Command) -> Result<Ask, Failure> {
+    Ok(match command {
+        Command::Acquire(args) => Ask::Acquire(Box::new(acquire(args)?)),
+        Command::Renew(args) => Ask::Renew { lease_id: lease_id(&args.lease_id)?, ttl_ms: args.ttl.map(ms) },
+        Command::Release(args) => Ask::Release { lease_id: lease_id(&args.lease_id)? },
+        Command::Show { resource } => Ask::Show { resource: resource_name(&resource)? },
+        Command::Ls(args) => Ask::Ls(filter(args)?),
+        Command::Watch(WatchArgs { prefix, after, count }) => Ask::Watch { prefix, after, count },
+        Command::Session(command) => session(command)?,
+        Command::ForceRelease(args) => force_release(args)?,
+        Command::Audit(args) => audit(args)?,
+        Command::Status => Ask::Status,
+        Command::Serve(_)
+        | Command::Backup(_)
+        | Command::Restore(_)
+        | Command::Recover(_)
+        | Command::Bench(_)
+        | Command::Completions { .. }
+        | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
+    })
+}
+
+fn acquire(args: AcquireArgs) -> Result<Acquire, Failure> {
+    let mode = Mode::parse(&args.mode).ok_or_else(|| one_of("--mode", &args.mode, Mode::ALL))?;
+    let class = Class::parse(&args.class).ok_or_else(|| one_of("--class", &args.class, Class::ALL))?;
+    if (mode == Mode::Semaphore) != args.limit.is_some() {
+        return Err(Failure::Usage("--limit goes with --mode semaphore, and only with it".into()));
+    }
+    let session = args.session.as_deref().map(session_id).transpose()?;
+    let owner = match args.owner.as_deref() {
+        Some(named) => Some(owner(named)?),
+        None if session.is_some() => None,
+        None => Some(default_owner()),
+    };
+    let lease_id = match args.lease_id.as_deref() {
+        Some(chosen) => lease_id(chosen)?,
+        None => LeaseId::from_bytes(leasehold_types::ids::random()),
+    };
+    Ok(Acquire {
+        resource: resource_name(&args.resource)?,
+        owner,
+        ttl_ms: args.ttl.map(ms),
+        wait: args.wait,
+        mode,
+        limit: args.limit,
+        class,
+        session,
+        lease_id,
+        lock_delay_ms: ms(args.lock_delay),
+        max_hold_ms: args.max_hold.map(ms),
+        labels: labels(&args.labels)?,
+    })
+}
+
+fn filter(args: LsArgs) -> Result<LockFilter, Failure> {
+    Ok(LockFilter {
+        prefix: args.prefix,
+        owner: args.owner.as_deref().map(owner).transpose()?,
+        session: args.session.as_deref().map(session_id).transpose()?,
+        missed_at_least: args.failing.then_some(1),
+        held_longer_than_ms: args.held_longer_than.map(ms),
+    })
+}
+
+fn session(command: SessionCommand) -> Result<Ask, Failure> {
+    Ok(match command {
+        SessionCommand::Open { owner: named, ttl, labels: given } => Ask::SessionOpen {
+            owner: named.as_deref().map_or_else(|| Ok(default_owner()), owner)?,
+            ttl_ms: ttl.map(ms),
+            labels: labels(&given)?,
+        },
+        SessionCommand::Renew { session_id: id } => Ask::SessionRenew { session_id: session_id(&id)? },
+        SessionCommand::Ls => Ask::SessionLs,
+        SessionCommand::End { session_id: id, actor, reason } => {
+            let named = actor.zip(reason).map(|(actor, reason)| operator(OperatorArgs { actor, reason }));
+            Ask::SessionEnd { session_id: session_id(&id)?, operator: named.transpose()? }
+        }
+    })
+}
+
+fn force_release(args: ForceReleaseArgs) -> Result<Ask, Failure> {
+    let target = match args.target.token {
+        Some(token) => {
+            let token =
+                FencingToken::new(token).map_err(|error| Failure::Usage(format!("--token: {error}")))?;
+            Target::Token(token)
+        }
+        None => Target::All,
+    };
+    Ok(Ask::ForceRelease {
+        resource: resource_name(&args.resource)?,
+        target,
+        skip_lock_delay: args.skip_lock_delay,
+        operator: operator(args.operator)?,
+    })
+}
+
+fn audit(args: AuditArgs) -> Result<Ask, Failure> {
+    let resource = args.resource.as_deref().map(resource_name).transpose()?;
+    let after = args.after;
+    Ok(match args.command {
+        None => Ask::Audit { resource, after },
+        Some(AuditCommand::Verify) => Ask::AuditVerify,
+        Some(AuditCommand::Export) => Ask::AuditExport { resource, after },
+    })
+}
+
+fn bench(args: BenchArgs, format: Format, servers: &[String]) -> Result<BenchPlan, Failure> {
+    if args.clients == 0 || args.duration.is_zero() || args.rate == Some(0) {
+        return Err(Failure::Usage("--clients, --duration and --rate must be more than 0".into()));
+    }
+    let servers = Servers::parse(servers)?;
+    Ok(BenchPlan {
+        workload: args.workload,
+        clients: args.clients,
+        duration: args.duration,
+        rate: args.rate,
+        server: (!args.own_server).then(|| servers.first().clone()),
+        format,
+    })
+}
+
+fn operator(args: OperatorArgs) -> Result<Operator, Failure> {
+    for (name, text) in [("--actor", &args.actor), ("--reason", &args.reason)] {
+        if text.trim().is_empty() {
+            return Err(Failure::Usage(format!("{name} is empty; it is kept in the audit log")));
+        }
+    }
+    Ok(Operator { actor: args.actor, reason: args.reason })
+}
+
+fn labels(given: &[String]) -> Result<Labels, Failure> {
+    let pairs: Option<Vec<(&str, &str)>> = given.iter().map(|label| label.split_once('=')).collect();
+    let pairs = pairs.ok_or_else(|| Failure::Usage("a label is written KEY=VALUE".into()))?;
+    Labels::new(pairs).map_err(usage)
+}
+
+fn resource_name(text: &str) -> Result<ResourceName, Failure> {
+    ResourceName::new(text).map_err(usage)
+}
+
+fn owner(text: &str) -> Result<OwnerId, Failure> {
+    OwnerId::new(text).map_err(usage)
+}
+
+fn lease_id(text: &str) -> Result<LeaseId, Failure> {
+    text.parse().map_err(|error| Failure::Usage(format!("lease id `{text}`: {error}")))
+}
+
+fn session_id(text: &str) -> Result<SessionId, Failure> {
+    text.parse().map_err(|error| Failure::Usage(format!("session id `{text}`: {error}")))
+}
+
+fn one_of<W: std::fmt::Display>(flag: &str, given: &str, words: &[W]) -> Failure {
+    let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
+    Failure::Usage(format!("{flag}: `{given}` is not one of {}", words.join(", ")))
+}
+
+fn usage(error: impl std::fmt::Display) -> Failure {
+    Failure::Usage(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    fn plan(line: &str) -> Result<Plan, String> {
+        let cli = Cli::try_parse_from(line.split(' ')).map_err(|error| error.to_string())?;
+        Plan::new(cli).map_err(|failure| failure.to_string())
+    }
+
+    fn acquire(line: &str) -> Acquire {
+        match plan(line) {
+            Ok(Plan::Ask { ask: Ask::Acquire(acquire), .. }) => *acquire,
+            Ok(_) => panic!("not an acquire: {line}"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    #[test]
+    fn an_acquire_always_has_a_random_lease_id_and_an_owner() {
+        let acquire = acquire("leasehold acquire billing/close");
+        assert!(acquire.lease_id.is_random());
+        assert_eq!(acquire.owner, Some(default_owner()));
+        assert_eq!(acquire.ttl_ms, None, "the default is the server's");
+    }
+
+    #[test]
+    fn a_lease_in_a_session_leaves_the_owner_to_the_session() {
+        let acquire = acquire("leasehold acquire a --session 67e55044-10b1-426f-9247-bb680e5fe0c8");
+        assert_eq!(acquire.owner, None);
+    }
+
+    #[test]
+    fn what_cannot_be_meant_is_refused_with_the_argument_named() {
+        let cases = [
+            (
+                "leasehold acquire a --mode writer",
+                "--mode: `writer` is not one of `exclusive`, `shared`, `semaphore`",
+            ),
+            ("leasehold acquire a --limit 3", "--limit goes with --mode semaphore, and only with it"),
+            ("leasehold acquire a --mode semaphore", "--limit goes with --mode semaphore, and only with it"),
+            ("leasehold acquire a --label x", "a label is written KEY=VALUE"),
+            (
+                "leasehold release x",
+                "lease id `x`: not a UUID of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
+            ),
+            ("leasehold --server ftp://x status", "--server: `ftp://x` is not of the form http://HOST:PORT"),
+        ];
+        for (line, expected) in cases {
+            assert_eq!(plan(line).err().as_deref(), Some(expected), "{line}");
+        }
+    }
+}
