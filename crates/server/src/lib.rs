@@ -1,1 +1,34 @@
-//! server
+//! The Leasehold server: HTTP in front of a node, with configuration, metrics and logs.
+//!
+//! It decodes requests, hands commands to the node and tells what came of them. It decides nothing about locks and
+//! keeps no state of them. There is no authentication here yet: an open server listens on a loopback address, and
+//! refuses any other unless told that this is wanted.
+//!
+//! - [`serve`] is what the command line calls: runs until a signal, in one call.
+//! - [`Server`] runs inside a process, for tests and for those who embed it.
+//! - [`RawConfig`] is what was written, [`Config`] what it means.
+//! - [`maintenance`] backs up, restores and recovers a data directory.
+
+mod config;
+mod error;
+mod http;
+mod journal;
+pub mod logs;
+pub mod maintenance;
+mod metrics;
+mod observer;
+mod serve;
+mod server;
+mod survey;
+
+pub use config::{
+    Config, ConfigError, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy, InvalidDuration,
+    JournalConfig, Limits, RawConfig, RawJournal, RawLimits, SETTINGS, Setting, WrittenDuration,
+    settings_table,
+};
+pub use error::ServeError;
+pub use leasehold_core::Operator;
+pub use leasehold_journal::archive::Summary as BackupSummary;
+pub use leasehold_node::maintenance::Recovered;
+pub use serve::serve;
+pub use server::{Components, Server};

@@ -1,0 +1,180 @@
+//! What was written: in a file, in the environment, in flags. Nothing is checked here except spelling.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::ConfigError;
+use super::duration::WrittenDuration;
+
+/// Settings as they are written; what is left out comes from the layer below. Turned into a [`super::Config`] by
+/// [`RawConfig::resolve`].
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawConfig {
+    /// Where to listen. A host name is not looked up, so that a server cannot end up on another address than written.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub listen: Option<String>,
+    /// The data directory: the embedded journal, and the witness with every journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub data: Option<PathBuf>,
+    /// Serve an address that others can reach although callers are not authenticated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insecure: Option<bool>,
+    /// The node's name, for people.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub node: Option<String>,
+    /// The URL under which others reach this node, for people and standbys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub advertise: Option<String>,
+    /// Names that `Host` may have besides loopback names.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub allowed_hosts: Option<Vec<String>>,
+    /// Which log lines are written: a level, or directives such as `warn,leasehold=debug`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub log: Option<String>,
+    /// Where the state lives.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub journal: Option<RawJournal>,
+    /// Bounds on what callers may ask.
+    #[serde(default, skip_serializing_if = "RawLimits::is_empty")]
+    pub limits: RawLimits,
+}
+
+/// Where the state lives, by kind. Other kinds are added here; each is a variant with its own settings.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum RawJournal {
+    /// In the data directory.
+    Embedded {},
+}
+
+/// Bounds on what callers may ask.
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RawLimits {
+    /// Shortest ttl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_min: Option<WrittenDuration>,
+    /// Longest ttl.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_max: Option<WrittenDuration>,
+    /// Longest wait of one acquire.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub wait_max: Option<WrittenDuration>,
+    /// Largest body of a request.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub body_bytes: Option<usize>,
+    /// Connections at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections: Option<usize>,
+    /// Event streams at the same time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watchers: Option<usize>,
+}
+
+impl RawLimits {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+impl RawJournal {
+    /// Reads what `--journal` or `LEASEHOLD_JOURNAL` says.
+    ///
+    /// # Errors
+    /// A kind that this build does not have.
+    pub fn from_url(text: &str) -> Result<Self, ConfigError> {
+        match text.split("://").next() {
+            Some("embedded") => Ok(Self::Embedded {}),
+            _ => Err(ConfigError::new(
+                "journal",
+                format!("`{text}` is not a journal that this build has; use `embedded`"),
+            )),
+        }
+    }
+}
+
+impl RawConfig {
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// Not TOML, an unknown key, a value of the wrong kind; the message names key and line.
+    pub fn from_toml(text: &str) -> Result<Self, ConfigError> {
+        toml::from_str(text)
+            .map_err(|error| ConfigError::new("file", error.to_string().trim_end().to_owned()))
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// As [`RawConfig::from_toml`], or the file cannot be read.
+    pub fn from_file(path: &std::path::Path) -> Result<Self, ConfigError> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| ConfigError::new("file", format!("cannot read {}: {error}", path.display())))?;
+        Self::from_toml(&text)
+            .map_err(|error| ConfigError::new("file", format!("{}: {}", path.display(), error.detail)))
+    }
+
+    /// Reads the environment: `LEASEHOLD_` and the key in capitals. Lists are separated by commas. Other variables with
+    /// that prefix are left alone: clients use some.
+    ///
+    /// # Errors
+    /// A value of the wrong kind; the message names the variable.
+    pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, ConfigError> {
+        fn parsed<T: std::str::FromStr>(
+            name: &'static str,
+            value: Option<String>,
+        ) -> Result<Option<T>, ConfigError>
+        where
+            T::Err: std::fmt::Display,
+        {
+            let parse = |text: String| {
+                text.parse().map_err(|error: T::Err| ConfigError::new(name, error.to_string()))
+            };
+            value.map(parse).transpose()
+        }
+        Ok(Self {
+            listen: lookup("LEASEHOLD_LISTEN"),
+            data: lookup("LEASEHOLD_DATA").map(PathBuf::from),
+            insecure: parsed("LEASEHOLD_INSECURE", lookup("LEASEHOLD_INSECURE"))?,
+            node: lookup("LEASEHOLD_NODE"),
+            advertise: lookup("LEASEHOLD_ADVERTISE"),
+            allowed_hosts: lookup("LEASEHOLD_ALLOWED_HOSTS")
+                .map(|list| list.split(',').map(str::to_owned).collect()),
+            log: lookup("LEASEHOLD_LOG"),
+            journal: lookup("LEASEHOLD_JOURNAL").map(|url| RawJournal::from_url(&url)).transpose()?,
+            limits: RawLimits {
+                ttl_min: parsed("LEASEHOLD_TTL_MIN", lookup("LEASEHOLD_TTL_MIN"))?,
+                ttl_max: parsed("LEASEHOLD_TTL_MAX", lookup("LEASEHOLD_TTL_MAX"))?,
+                wait_max: parsed("LEASEHOLD_WAIT_MAX", lookup("LEASEHOLD_WAIT_MAX"))?,
+                body_bytes: parsed("LEASEHOLD_BODY_BYTES", lookup("LEASEHOLD_BODY_BYTES"))?,
+                connections: parsed("LEASEHOLD_CONNECTIONS", lookup("LEASEHOLD_CONNECTIONS"))?,
+                watchers: parsed("LEASEHOLD_WATCHERS", lookup("LEASEHOLD_WATCHERS"))?,
+            },
+        })
+    }
+
+    /// This layer with `over` on top of it.
+    #[must_use]
+    pub fn under(self, over: Self) -> Self {
+        Self {
+            listen: over.listen.or(self.listen),
+            data: over.data.or(self.data),
+            insecure: over.insecure.or(self.insecure),
+            node: over.node.or(self.node),
+            advertise: over.advertise.or(self.advertise),
+            allowed_hosts: over.allowed_hosts.or(self.allowed_hosts),
+            log: over.log.or(self.log),
+            journal: over.journal.or(self.journal),
+            limits: RawLimits {
+                ttl_min: over.limits.ttl_min.or(self.limits.ttl_min),
+                ttl_max: over.limits.ttl_max.or(self.limits.ttl_max),
+                wait_max: over.limits.wait_max.or(self.limits.wait_max),
+                body_bytes: over.limits.body_bytes.or(self.limits.body_bytes),
+                connections: over.limits.connections.or(self.limits.connections),
+                watchers: over.limits.watchers.or(self.limits.watchers),
+            },
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Why a server did not start, or stopped.
+
+use std::io;
+use std::net::SocketAddr;
+
+use leasehold_journal::{OpenError, ReadError};
+use leasehold_node::{StartError, StopReason};
+
+use crate::config::ConfigError;
+
+/// Why a server did not start, or stopped by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A setting makes no sense.
+    #[error("configuration: {0}")]
+    Config(#[from] ConfigError),
+    /// The node did not start.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// The address cannot be listened on.
+    #[error("cannot listen on {address}: {error}")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        error: io::Error,
+    },
+    /// The operating system refuses something that every process needs.
+    #[error("cannot start: {0}")]
+    System(io::Error),
+    /// The node stopped serving by itself.
+    #[error("the node stopped: {0}")]
+    Stopped(StopReason),
+}
+
+impl ServeError {
+    /// Whether the server refused to start, and will refuse again until somebody does something (exit code 78); else it
+    /// stopped by itself, and starting again may help.
+    pub const fn is_refusal(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Listen { .. } => true,
+            Self::Start(StartError::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_))) => false,
+            Self::Start(StartError::Read(ReadError::Unavailable(_) | ReadError::Replaced)) => false,
+            Self::Start(StartError::Thread(_) | StartError::Died) => false,
+            Self::Start(_) => true,
+            Self::System(_) | Self::Stopped(_) => false,
+        }
+    }
+
+    /// What to do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            Self::Config(_) => Some("every setting is explained in docs/reference/configuration.md"),
+            Self::Listen { error, .. } if error.kind() == io::ErrorKind::AddrInUse => {
+                Some("something else listens there; stop it, or choose another address with --listen")
+            }
+            Self::Listen { .. } => Some("choose another address with --listen"),
+            Self::Start(error) => start_hint(error),
+            Self::Stopped(StopReason::JournalFailed(_)) => Some(
+                "the disk refused to keep what was written: look at the kernel's log before starting again",
+            ),
+            Self::System(_) | Self::Stopped(_) => None,
+        }
+    }
+}
+
+/// What to do about a node that does not start; also used by the maintenance commands.
+pub(crate) fn start_hint(error: &StartError) -> Option<&'static str> {
+    match error {
+        StartError::Open(error) => open_hint(error),
+        StartError::Read(ReadError::Corrupt { .. }) => Some(CORRUPT),
+        StartError::Witness(_) => {
+            Some("the data directory must be writable, and its witness file as this program left it")
+        }
+        StartError::Read(_) | StartError::Thread(_) | StartError::Died => None,
+    }
+}
+
+const CORRUPT: &str = "nothing was changed; restore a backup with `leasehold restore`, or give up what is damaged with \
+                       `leasehold recover`, which raises all tokens";
+
+fn open_hint(error: &OpenError) -> Option<&'static str> {
+    match error {
+        OpenError::InUse(_) => {
+            Some("another leasehold serves this directory; stop it, or choose another with --data")
+        }
+        OpenError::Corrupt { .. } => Some(CORRUPT),
+        OpenError::Regressed(_) => Some(
+            "the journal is older than what was already acknowledged from it; bring the newer one back, or accept the \
+             loss with `leasehold recover`, which raises all tokens",
+        ),
+        OpenError::Unsuitable(_) => {
+            Some("put the data directory on a local file system that supports locks and fsync")
+        }
+        OpenError::TooNew(_) => Some("run the version that wrote it, or a newer one"),
+        OpenError::Unavailable(_) | OpenError::LostDuel(_) => None,
+    }
+}

@@ -1,0 +1,122 @@
+//! The accept loop: connection cap, patience, graceful end.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
+use tokio::task::JoinSet;
+use tracing::{debug, warn};
+
+use super::App;
+use super::connection::{Activity, WatchedStream};
+use crate::config::patience;
+
+/// A head has at most this many bytes: a path with a name of 512 bytes, encoded, and room for what proxies add.
+const HEAD_BYTES: usize = 32 * 1024;
+/// Headers of a request.
+const HEADERS: usize = 64;
+/// After a failed accept (out of file descriptors, mostly) the loop rests this long instead of spinning.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Told to a connection above the cap.
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncontent-length: 200\r\n\r\n{\"type\":\"urn:leasehold:error:overloaded\",\"title\":\"the node is overloaded\",\"status\":503,\"code\":\"overloaded\",\"detail\":\"too many connections are open right now\",\"retryable\":true,\"sideEffects\":\"none\"}\n\n";
+
+/// Serves until `drain` turns true, then lets what has begun finish. Cancel-safe: dropping it closes everything.
+pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
+    let mut stop = drain.clone();
+    let room = Arc::new(Semaphore::new(app.limits.connections));
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            biased;
+            () = super::draining(&mut stop) => break,
+            Some(_) = connections.join_next() => {}
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => match Arc::clone(&room).try_acquire_owned() {
+                    Ok(place) => drop(connections.spawn(connection(socket, Arc::clone(&app), drain.clone(), place))),
+                    Err(_) => drop(connections.spawn(turn_away(socket))),
+                },
+                Err(error) => {
+                    warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+        }
+    }
+    drop(listener);
+    let all_done = async { while connections.join_next().await.is_some() {} };
+    if tokio::time::timeout(patience::DRAIN, all_done).await.is_err() {
+        warn!("connections were cut at shutdown");
+    }
+}
+
+async fn turn_away(mut socket: TcpStream) {
+    let told = async {
+        socket.write_all(FULL).await?;
+        socket.shutdown().await
+    };
+    // The client may be gone already, which is as good.
+    drop(tokio::time::timeout(patience::LINGER, told).await);
+}
+
+async fn connection(
+    socket: TcpStream,
+    app: Arc<App>,
+    mut drain: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+) {
+    if let Err(error) = socket.set_nodelay(true) {
+        debug!(%error, "a connection ended before it began");
+        return;
+    }
+    let _open = app.metrics.connection();
+    let activity = Arc::new(Activity::default());
+    let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
+    let service = service_fn(|request| {
+        let (app, activity) = (Arc::clone(&app), Arc::clone(&activity));
+        async move { Ok::<_, Infallible>(super::answer(&app, request, &activity).await) }
+    });
+    let mut protocol = http1::Builder::new();
+    protocol.pipeline_flush(true).max_buf_size(HEAD_BYTES).max_headers(HEADERS);
+    let mut served = std::pin::pin!(protocol.serve_connection(io, service));
+    let mut stale = std::pin::pin!(activity.until_stale());
+    let mut draining = std::pin::pin!(super::draining(&mut drain));
+    let mut drained = false;
+    loop {
+        tokio::select! {
+            biased;
+            ended = served.as_mut() => {
+                // A client that leaves or sends no HTTP is its own affair, never an error of ours.
+                if let Err(error) = ended {
+                    debug!(%error, "connection ended");
+                }
+                return;
+            }
+            () = draining.as_mut(), if !drained => {
+                drained = true;
+                served.as_mut().graceful_shutdown();
+            }
+            () = stale.as_mut() => return,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_message_at_the_cap_is_a_whole_answer() {
+        let text = std::str::from_utf8(FULL).unwrap();
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
+        let problem: leasehold_api::Problem = serde_json::from_str(body).unwrap();
+        assert_eq!(problem, leasehold_api::Problem::new(problem.code, problem.detail.clone()));
+    }
+}

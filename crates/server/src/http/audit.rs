@@ -1,0 +1,45 @@
+//! `/v1/audit`.
+
+use hyper::body::Incoming;
+use leasehold_api as api;
+use leasehold_core::{Query as CoreQuery, Reply};
+use leasehold_types::ResourceName;
+
+use super::answer::{Answer, Failure, json};
+use super::convert::{audit_record, hex};
+use super::locks::page_size;
+use super::request::{self, Query};
+use super::{App, unexpected};
+
+/// `GET /v1/audit`.
+pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    let query = Query::read(query, &["resource", "after", "pageSize"])?;
+    request::no_body(&body)?;
+    let question = CoreQuery::Audit {
+        resource: query.parsed("resource", ResourceName::new)?,
+        after: query.number("after", 0, u64::MAX)?.unwrap_or(0),
+        page_size: page_size(&query)?,
+    };
+    match app.query(question).await? {
+        Reply::Audit { entries, more } => {
+            let next_after = entries.last().filter(|_| more).map(|entry| entry.seq);
+            Ok(json(&api::AuditPage { entries: entries.into_iter().map(audit_record).collect(), next_after }))
+        }
+        other => unexpected(&other),
+    }
+}
+
+/// `GET /v1/audit/verify`.
+pub(super) async fn verify(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    match app.query(CoreQuery::AuditVerify).await? {
+        Reply::AuditVerified(verified) => Ok(json(&api::AuditVerifyAnswer {
+            intact: verified.intact,
+            entries: verified.entries,
+            first_bad: verified.first_bad,
+            head: hex(&verified.head),
+        })),
+        other => unexpected(&other),
+    }
+}

@@ -1,0 +1,222 @@
+//! One connection and its patience: with a slow head, a slow reader, an idle client.
+//!
+//! Nothing here reads a clock on the way of a request: bytes and requests are counted, and a look every few seconds
+//! tells whether the counts have moved.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::task::{Context, Poll, ready};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+use tokio::time::Sleep;
+
+use crate::config::patience;
+
+/// What has happened on a connection.
+#[derive(Debug, Default)]
+pub(crate) struct Activity {
+    bytes_read: AtomicU64,
+    /// `bytes_read` when the last request was done: more since then is the beginning of a next one.
+    bytes_at_rest: AtomicU64,
+    requests: AtomicU64,
+    in_flight: AtomicUsize,
+    left_unread: AtomicBool,
+}
+
+impl Activity {
+    /// A request has arrived.
+    pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
+        self.requests.fetch_add(1, Relaxed);
+        self.in_flight.fetch_add(1, Relaxed);
+        InFlight(Arc::clone(self))
+    }
+
+    /// A body was refused before all of it had come.
+    pub(crate) fn leave_unread(&self) {
+        self.left_unread.store(true, Relaxed);
+    }
+
+    /// Completes when the connection has been silent, or stuck in a head, for too long.
+    pub(crate) async fn until_stale(&self) {
+        let mut last = Look::default();
+        let mut idle_looks = 0;
+        loop {
+            tokio::time::sleep(patience::LOOK).await;
+            let look = self.look();
+            let waits_for_head = look.head_begun || look.requests == 0;
+            if !look.busy && waits_for_head && last == look {
+                return;
+            }
+            idle_looks = if look.busy || last.requests != look.requests { 0 } else { idle_looks + 1 };
+            if idle_looks >= patience::IDLE_LOOKS {
+                return;
+            }
+            last = look;
+        }
+    }
+
+    fn look(&self) -> Look {
+        Look {
+            busy: self.in_flight.load(Relaxed) > 0,
+            head_begun: self.bytes_read.load(Relaxed) != self.bytes_at_rest.load(Relaxed),
+            requests: self.requests.load(Relaxed),
+            seen: true,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+struct Look {
+    busy: bool,
+    head_begun: bool,
+    requests: u64,
+    /// Tells a first look from none.
+    seen: bool,
+}
+
+/// A request that is being answered; the answer is complete, or given up, when this is dropped.
+#[derive(Debug)]
+pub(crate) struct InFlight(Arc<Activity>);
+
+impl Drop for InFlight {
+    fn drop(&mut self) {
+        self.0.bytes_at_rest.store(self.0.bytes_read.load(Relaxed), Relaxed);
+        self.0.in_flight.fetch_sub(1, Relaxed);
+    }
+}
+
+/// A socket that counts what it reads, does not wait for ever on a reader that reads nothing, and takes the rest of a
+/// refused body before it closes.
+pub(crate) struct WatchedStream {
+    socket: TcpStream,
+    activity: Arc<Activity>,
+    /// Runs while the client takes nothing.
+    write_stall: Option<Pin<Box<Sleep>>>,
+    linger: Option<Linger>,
+}
+
+struct Linger {
+    until: Pin<Box<Sleep>>,
+    bytes_left: usize,
+}
+
+impl WatchedStream {
+    /// Watches over a socket.
+    pub(crate) fn new(socket: TcpStream, activity: Arc<Activity>) -> Self {
+        Self { socket, activity, write_stall: None, linger: None }
+    }
+
+    fn poll_written(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if written.is_ready() {
+            self.write_stall = None;
+            return written;
+        }
+        let stall = self.write_stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(patience::WRITE)));
+        ready!(stall.as_mut().poll(cx));
+        Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
+    }
+
+    fn poll_linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let linger = self.linger.get_or_insert_with(|| Linger {
+            until: Box::pin(tokio::time::sleep(patience::LINGER)),
+            bytes_left: patience::LINGER_BYTES,
+        });
+        let mut room = [0; 16 * 1024];
+        while linger.bytes_left > 0 {
+            let mut buffer = ReadBuf::new(&mut room);
+            match Pin::new(&mut self.socket).poll_read(cx, &mut buffer) {
+                Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
+                    linger.bytes_left = linger.bytes_left.saturating_sub(buffer.filled().len());
+                }
+                Poll::Ready(_) => return Poll::Ready(()),
+                Poll::Pending => return linger.until.as_mut().poll(cx),
+            }
+        }
+        Poll::Ready(())
+    }
+}
+
+impl AsyncRead for WatchedStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
+        self.activity.bytes_read.fetch_add((buffer.filled().len() - before) as u64, Relaxed);
+        read
+    }
+}
+
+impl AsyncWrite for WatchedStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        self.poll_written(cx, written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        pieces: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
+        self.poll_written(cx, written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.socket.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.socket).poll_flush(cx)
+    }
+
+    /// Closing a socket with unread bytes resets it, and the client may never see its answer: so they are read first.
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.linger.is_none() {
+            ready!(Pin::new(&mut self.socket).poll_shutdown(cx))?;
+        }
+        if self.activity.left_unread.load(Relaxed) {
+            ready!(self.poll_linger(cx));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn stale_after(activity: &Activity) -> std::time::Duration {
+        let begun = tokio::time::Instant::now();
+        activity.until_stale().await;
+        begun.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_first_byte_and_a_whole_head_are_waited_for_briefly() {
+        let activity = Arc::new(Activity::default());
+        assert_eq!(stale_after(&activity).await, 2 * patience::LOOK);
+        drop(activity.begin());
+        activity.bytes_read.fetch_add(1, Relaxed);
+        assert_eq!(stale_after(&activity).await, 2 * patience::LOOK);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_is_kept_for_long_and_a_busy_one_for_ever() {
+        let activity = Arc::new(Activity::default());
+        let busy = activity.begin();
+        let hour = std::time::Duration::from_secs(3_600);
+        assert!(tokio::time::timeout(hour, activity.until_stale()).await.is_err());
+        drop(busy);
+        assert!(stale_after(&activity).await >= patience::IDLE_LOOKS * patience::LOOK);
+    }
+}

@@ -1,0 +1,89 @@
+//! How the node is: status, health, metrics; and the OpenAPI document.
+
+use http::StatusCode;
+use hyper::body::Incoming;
+use leasehold_api as api;
+use leasehold_api::{ErrorCode, OPENAPI, Problem};
+use leasehold_node::{Role, Status};
+
+use super::App;
+use super::answer::{Answer, Failure, json, whole};
+use super::request::{self, Query};
+use crate::survey::survey;
+
+/// `GET /v1/status`.
+pub(super) fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    Ok(json(&status_answer(app)))
+}
+
+/// The node as it is told.
+pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
+    let status = app.handle.status();
+    let role = role(&status);
+    let seen = api::NodeSeen { node: status.node.to_string(), role, address: Some(app.address.clone()) };
+    api::StatusAnswer {
+        cluster_id: status.cluster,
+        generation: status.generation.0,
+        node: status.node.to_string(),
+        role,
+        epoch: status.epoch.0,
+        journal: status.journal.to_owned(),
+        durability: status.durability,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        active_address: (role == api::Role::Active).then(|| app.address.clone()),
+        nodes: vec![seen],
+        stalled: status.stalled,
+        room: status.room,
+        locks_held: status.counts.leases as u64,
+        sessions_open: status.counts.sessions as u64,
+        waiters: status.counts.waiters as u64,
+        last_token: status.counts.last_token,
+        slot: status.tail.0,
+    }
+}
+
+fn role(status: &Status) -> api::Role {
+    match status.role {
+        Role::Active => api::Role::Active,
+        Role::Standby => api::Role::Standby,
+    }
+}
+
+/// `GET /healthz`: the process answers.
+pub(super) fn alive(query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"))
+}
+
+/// `GET /readyz`: requests are decided here.
+pub(super) fn ready(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    let status = app.handle.status();
+    let not = |code, why: &str| Err(Problem::new(code, why).into());
+    match status.role {
+        _ if *app.drain.borrow() => not(ErrorCode::NotActive, "the node is shutting down"),
+        Role::Standby => not(ErrorCode::NotActive, "this node is not the active one"),
+        Role::Active if status.stalled => not(ErrorCode::StoreUnavailable, "commits make no progress"),
+        Role::Active => Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ready\n")),
+    }
+}
+
+/// `GET /metrics`.
+pub(super) async fn metrics(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    let survey = survey(&app.handle, &app.tenant).await;
+    let text = app.metrics.render(&app.handle.status(), &survey);
+    Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
+}
+
+/// `GET /openapi.json`.
+pub(super) fn openapi(query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    Ok(whole(StatusCode::OK, "application/json", OPENAPI))
+}

@@ -1,0 +1,134 @@
+//! HTTP in front of a node: decodes, submits, tells. Handlers hold no state and decide nothing.
+
+pub(crate) mod accept;
+mod answer;
+mod audit;
+mod connection;
+mod convert;
+mod events;
+mod guard;
+mod health;
+mod locks;
+mod page;
+mod request;
+mod resources;
+mod route;
+mod sessions;
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Method, Request};
+use hyper::body::Incoming;
+use leasehold_api::{ErrorCode, Problem};
+use leasehold_core::{Command, Reply};
+use leasehold_node::{Call, Handle};
+use leasehold_types::{RequestKey, TenantName};
+use tokio::sync::{Semaphore, watch};
+
+use crate::config::{HostPolicy, Limits};
+use crate::metrics::Metrics;
+use answer::{Answer, AnswerBody, EPOCH, Failure};
+use connection::Activity;
+use route::Place;
+
+/// What every handler may use.
+pub(crate) struct App {
+    pub(crate) handle: Handle,
+    pub(crate) limits: Limits,
+    pub(crate) hosts: HostPolicy,
+    /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
+    pub(crate) epoch: HeaderValue,
+    /// Where others reach this node.
+    pub(crate) address: String,
+    pub(crate) metrics: Arc<Metrics>,
+    /// The only tenant of an open server.
+    pub(crate) tenant: TenantName,
+    /// Places for event streams.
+    pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) drain: watch::Receiver<bool>,
+}
+
+impl App {
+    /// Brings a command to the node; a lawful no becomes a problem here.
+    async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
+        let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
+        let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
+        match durable.into_inner() {
+            Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),
+            reply => Ok(reply),
+        }
+    }
+
+    async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
+        self.submit(None, Command::Query(query)).await
+    }
+}
+
+/// Completes when the server is to end. Cancel-safe.
+async fn draining(drain: &mut watch::Receiver<bool>) {
+    // A server that is gone without a word is at its end as well.
+    drop(drain.wait_for(|draining| *draining).await);
+}
+
+/// Answers one request.
+pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity: &Arc<Activity>) -> Answer {
+    let in_flight = activity.begin();
+    let mut answer = match dispatch(app, request).await {
+        Ok(answer) => answer,
+        Err(failure) => {
+            activity.leave_unread();
+            failure.into_answer()
+        }
+    };
+    if let AnswerBody::Stream(_, busy) = answer.body_mut() {
+        *busy = Some(in_flight);
+    }
+    answer.headers_mut().insert(&EPOCH, app.epoch.clone());
+    answer
+}
+
+async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, Failure> {
+    let (head, body) = request.into_parts();
+    guard::check(&app.hosts, &head.uri, &head.headers)?;
+    let (headers, query) = (&head.headers, head.uri.query());
+    let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
+    let method =
+        if head.method == Method::HEAD && place != Place::Events { Method::GET } else { head.method };
+    match (place, method) {
+        (Place::Acquire, Method::POST) => locks::acquire(app, headers, query, body).await,
+        (Place::RenewLock(id), Method::POST) => locks::renew(app, id, headers, query, body).await,
+        (Place::Lock(id), Method::DELETE) => locks::release(app, id, headers, query, body).await,
+        (Place::Lock(id), Method::GET) => locks::show(app, id, query, body).await,
+        (Place::Locks, Method::GET) => locks::list(app, query, body).await,
+        (Place::Resource(name), Method::GET) => resources::explain(app, name, query, body).await,
+        (Place::ForceRelease(name), Method::POST) => {
+            resources::force_release(app, name, headers, query, body).await
+        }
+        (Place::ValidateToken, Method::POST) => resources::validate(app, headers, query, body).await,
+        (Place::Sessions, Method::POST) => sessions::open(app, headers, query, body).await,
+        (Place::Sessions, Method::GET) => sessions::list(app, query, body).await,
+        (Place::Session(id), Method::GET) => sessions::show(app, id, query, body).await,
+        (Place::Session(id), Method::DELETE) => sessions::close(app, id, headers, query, body).await,
+        (Place::RenewSession(id), Method::POST) => sessions::renew(app, id, headers, query, body).await,
+        (Place::Events, Method::GET) => events::stream(app, headers, query, body),
+        (Place::Audit, Method::GET) => audit::list(app, query, body).await,
+        (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,
+        (Place::Status, Method::GET) => health::status(app, query, body),
+        (Place::Healthz, Method::GET) => health::alive(query, body),
+        (Place::Readyz, Method::GET) => health::ready(app, query, body),
+        (Place::Metrics, Method::GET) => health::metrics(app, query, body).await,
+        (Place::OpenApi, Method::GET) => health::openapi(query, body),
+        (Place::Root, Method::GET) => Ok(page::root(app)),
+        (place, _) => Err(Failure::method(place.allow())),
+    }
+}
+
+fn unknown_path(path: &str) -> Problem {
+    let hint = if path.starts_with("/v1/resources/") { "; write `/` in a name as %2F" } else { "" };
+    Problem::new(ErrorCode::NotFound, format!("no such path{hint}"))
+}
+
+/// A reply of another kind than the command has: a broken promise of the node, which must not be papered over.
+fn unexpected(reply: &Reply) -> ! {
+    panic!("the node answered a command with a reply of another kind: {reply:?}")
+}

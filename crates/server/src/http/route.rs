@@ -1,0 +1,122 @@
+//! Which call a path means. A small table of our own: paths are matched before they are decoded, so that `%2F` in a
+//! name stays part of the name, and every other method than the listed ones is told what the path has.
+
+/// What a path names; parts of it are still percent-encoded.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Place<'a> {
+    Root,
+    Acquire,
+    Locks,
+    Lock(&'a str),
+    RenewLock(&'a str),
+    Resource(&'a str),
+    ForceRelease(&'a str),
+    ValidateToken,
+    Sessions,
+    Session(&'a str),
+    RenewSession(&'a str),
+    Events,
+    Audit,
+    AuditVerify,
+    Status,
+    Healthz,
+    Readyz,
+    Metrics,
+    OpenApi,
+}
+
+impl<'a> Place<'a> {
+    /// What this path names.
+    pub(crate) fn of(path: &'a str) -> Option<Self> {
+        let mut parts = path.strip_prefix('/')?.split('/');
+        let parts = [parts.next(), parts.next(), parts.next(), parts.next(), parts.next()];
+        Some(match parts {
+            [Some(""), None, ..] => Self::Root,
+            [Some("v1"), Some("locks"), None, ..] => Self::Locks,
+            [Some("v1"), Some("locks"), Some("acquire"), None, _] => Self::Acquire,
+            [Some("v1"), Some("locks"), Some(id), None, _] => Self::Lock(id),
+            [Some("v1"), Some("locks"), Some(id), Some("renew"), None] => Self::RenewLock(id),
+            [Some("v1"), Some("resources"), Some(name), None, _] => Self::Resource(name),
+            [Some("v1"), Some("resources"), Some(name), Some("force-release"), None] => {
+                Self::ForceRelease(name)
+            }
+            [Some("v1"), Some("tokens"), Some("validate"), None, _] => Self::ValidateToken,
+            [Some("v1"), Some("sessions"), None, ..] => Self::Sessions,
+            [Some("v1"), Some("sessions"), Some(id), None, _] => Self::Session(id),
+            [Some("v1"), Some("sessions"), Some(id), Some("renew"), None] => Self::RenewSession(id),
+            [Some("v1"), Some("events"), None, ..] => Self::Events,
+            [Some("v1"), Some("audit"), None, ..] => Self::Audit,
+            [Some("v1"), Some("audit"), Some("verify"), None, _] => Self::AuditVerify,
+            [Some("v1"), Some("status"), None, ..] => Self::Status,
+            [Some("healthz"), None, ..] => Self::Healthz,
+            [Some("readyz"), None, ..] => Self::Readyz,
+            [Some("metrics"), None, ..] => Self::Metrics,
+            [Some("openapi.json"), None, ..] => Self::OpenApi,
+            _ => return None,
+        })
+    }
+
+    /// The methods of this path, as `Allow` lists them.
+    pub(crate) const fn allow(self) -> &'static str {
+        match self {
+            Self::Acquire
+            | Self::RenewLock(_)
+            | Self::ForceRelease(_)
+            | Self::ValidateToken
+            | Self::RenewSession(_) => "POST",
+            Self::Lock(_) | Self::Session(_) => "GET, HEAD, DELETE",
+            Self::Sessions => "GET, HEAD, POST",
+            Self::Events => "GET",
+            Self::Root
+            | Self::Locks
+            | Self::Resource(_)
+            | Self::Audit
+            | Self::AuditVerify
+            | Self::Status
+            | Self::Healthz
+            | Self::Readyz
+            | Self::Metrics
+            | Self::OpenApi => "GET, HEAD",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_with_slashes_are_one_part_when_encoded() {
+        assert_eq!(Place::of("/v1/resources/a%2Fb"), Some(Place::Resource("a%2Fb")));
+        assert_eq!(Place::of("/v1/resources/a%2Fb/force-release"), Some(Place::ForceRelease("a%2Fb")));
+        assert_eq!(Place::of("/v1/resources/a/b"), None);
+        assert_eq!(Place::of("/v1/locks/acquire"), Some(Place::Acquire));
+        for path in
+            ["", "v1/locks", "/v1/locks/x/renew/", "/v1/locks/x/y", "/v2/locks", "//", "/v1", "/v1/tokens"]
+        {
+            assert_eq!(Place::of(path), None, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_openapi_document_has_these_paths_and_methods_and_no_others() {
+        let document: serde_json::Value = serde_json::from_str(leasehold_api::OPENAPI).unwrap();
+        let paths = document["paths"].as_object().expect("paths");
+        for (path, item) in paths {
+            let place = Place::of(path).unwrap_or_else(|| panic!("{path} is documented and not served"));
+            let mut methods: Vec<_> = item
+                .as_object()
+                .unwrap()
+                .keys()
+                .filter(|key| *key != "parameters")
+                .map(|m| m.to_uppercase())
+                .collect();
+            let mut served: Vec<_> =
+                place.allow().split(", ").filter(|m| *m != "HEAD").map(str::to_owned).collect();
+            methods.sort();
+            served.sort();
+            assert_eq!(methods, served, "{path}");
+        }
+        assert_eq!(paths.len(), 19, "as many as Place has variants");
+    }
+}

@@ -1,0 +1,84 @@
+//! What the loop tells: counted and logged, without ever making it wait (N9).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_core::Event;
+use leasehold_node::{EventId, Observer};
+use tracing::{info, warn};
+
+use crate::logs::{LockLevels, LogSink};
+use crate::metrics::Metrics;
+
+/// Counts and logs.
+pub(crate) struct ServerObserver {
+    metrics: Arc<Metrics>,
+    log: LogSink,
+    levels: LockLevels,
+}
+
+impl ServerObserver {
+    /// Counts into `metrics`, logs into `log`.
+    pub(crate) fn new(metrics: Arc<Metrics>, log: LogSink) -> Self {
+        Self { metrics, log, levels: LockLevels::of_subscriber() }
+    }
+}
+
+impl Observer for ServerObserver {
+    fn event(&self, _id: Option<EventId>, event: &Event) {
+        self.metrics.event(event);
+        if self.levels.has(event.kind) {
+            self.log.lock_event(event);
+        }
+    }
+
+    fn committed(&self, facts: usize, _bytes: usize, took: Duration) {
+        self.metrics.committed(facts, took);
+    }
+
+    fn unknown_outcome(&self) {
+        self.metrics.unknown_outcome();
+        warn!(
+            event = "journal_unknown",
+            "a commit or confirmation has no clear outcome and is being resolved"
+        );
+    }
+
+    fn lease_rearmed(&self, n: usize) {
+        self.metrics.rearmed(n);
+        info!(event = "leases_rearmed", leases = n, "leases have their full ttl again");
+    }
+
+    fn paused(&self, gap: Duration) {
+        warn!(
+            event = "node_paused",
+            gap_ms = gap.as_millis() as u64,
+            "the node was paused; every deadline moved by the gap"
+        );
+    }
+
+    fn shed(&self) {
+        self.metrics.shed();
+    }
+
+    fn given_back(&self) {
+        self.metrics.given_back();
+    }
+
+    fn snapshot(&self, slot: u64, bytes: u64, took: Duration) {
+        info!(
+            event = "snapshot_installed",
+            slot,
+            bytes,
+            took_ms = took.as_millis() as u64,
+            "a snapshot was installed"
+        );
+    }
+
+    fn trouble(&self, what: &str, detail: &str) {
+        warn!(
+            event = "node_trouble",
+            what, detail, "something beside the loop failed and will be tried again"
+        );
+    }
+}
