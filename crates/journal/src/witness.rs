@@ -47,9 +47,13 @@ impl Directory {
     /// # Errors
     /// It cannot be looked at.
     pub fn of(path: &Path) -> io::Result<Self> {
-        let metadata = fs::metadata(path)?;
+        fs::metadata(path).map(|metadata| Self::from_metadata(&metadata))
+    }
+
+    /// The identity of what this was looked up for.
+    pub fn from_metadata(metadata: &fs::Metadata) -> Self {
         let born = metadata.created().ok().and_then(|at| at.duration_since(SystemTime::UNIX_EPOCH).ok());
-        Ok(Self { host: machine_id(), inode: metadata.ino(), born: born.map(|since| since.as_nanos()) })
+        Self { host: machine_id(), inode: metadata.ino(), born: born.map(|since| since.as_nanos()) }
     }
 
     /// What is different about a directory that should be this one; `None` if nothing is.

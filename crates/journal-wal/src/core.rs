@@ -1,0 +1,113 @@
+//! What the writer, the readers, the snapshot writer and the keeper of one open journal share.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+
+use leasehold_journal::{Head, Room, Tail};
+use leasehold_types::{ClusterId, Slot};
+
+use crate::config::WalConfig;
+use crate::disk::Disk;
+use crate::segment::{self, Header};
+use crate::snapshot::SnapshotFile;
+
+pub(crate) struct Core {
+    pub(crate) disk: Arc<dyn Disk>,
+    pub(crate) config: WalConfig,
+    pub(crate) cluster: ClusterId,
+    state: Mutex<State>,
+    /// Told whenever the state changes in a way that somebody may wait for.
+    changed: Condvar,
+    /// Whether only the reserve is left: read before every decision, so it is not behind the lock.
+    reserve_only: AtomicBool,
+}
+
+pub(crate) struct State {
+    /// Epoch, nonce, beats, and the last slot that is durable. Nobody reads past it.
+    pub(crate) head: Head,
+    /// Segments in use, oldest first.
+    pub(crate) segments: Vec<Header>,
+    /// The low-water mark.
+    pub(crate) keep_from: Slot,
+    pub(crate) snapshot: Option<Arc<SnapshotFile>>,
+    pub(crate) spare: Provision,
+    pub(crate) reserve: Provision,
+    /// Files to be deleted; nothing refers to them any more.
+    pub(crate) doomed: Vec<String>,
+    /// Why nothing can be appended any more.
+    pub(crate) failed: Option<String>,
+    /// The journal was closed: the keeper ends, and readers look at the directory themselves.
+    pub(crate) closed: bool,
+}
+
+/// Something kept ready ahead of need.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Provision {
+    /// To be made.
+    Wanted,
+    /// There.
+    Ready,
+    /// Could not be made, and why; tried again later.
+    Refused(String),
+}
+
+impl Core {
+    pub(crate) fn new(disk: Arc<dyn Disk>, config: WalConfig, cluster: ClusterId, state: State) -> Self {
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        Self { disk, config, cluster, state, changed, reserve_only: AtomicBool::new(false) }
+    }
+
+    pub(crate) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("no code panics while it holds the state")
+    }
+
+    /// Waits for a change of the state.
+    pub(crate) fn wait<'a>(&self, state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
+        self.changed.wait(state).expect("no code panics while it holds the state")
+    }
+
+    /// Waits for a change of the state, but not longer than this.
+    pub(crate) fn wait_for<'a>(
+        &self,
+        state: MutexGuard<'a, State>,
+        time: std::time::Duration,
+    ) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, time).expect("no code panics while it holds the state").0
+    }
+
+    pub(crate) fn notify(&self) {
+        self.changed.notify_all();
+    }
+
+    pub(crate) fn room(&self) -> Room {
+        if self.reserve_only.load(Ordering::Relaxed) { Room::Reserve } else { Room::Plenty }
+    }
+
+    /// Works out anew whether only the reserve is left.
+    pub(crate) fn note_room(&self, state: &State) {
+        let refused = |provision: &Provision| matches!(provision, Provision::Refused(_));
+        self.reserve_only.store(refused(&state.spare) || refused(&state.reserve), Ordering::Relaxed);
+    }
+
+    /// Records that a step failed after which nothing can be trusted.
+    pub(crate) fn fail(&self, reason: &str) {
+        let mut state = self.state();
+        state.failed.get_or_insert_with(|| reason.to_owned());
+        self.notify();
+    }
+}
+
+impl State {
+    pub(crate) fn tail(&self) -> Tail {
+        self.head.tail
+    }
+
+    /// Raises the low-water mark and dooms the segments that lie wholly below it. The last one always stays: the tail
+    /// stands in it.
+    pub(crate) fn raise_low_water(&mut self, keep_from: Slot) {
+        self.keep_from = self.keep_from.max(keep_from);
+        let below = |next: &Header| next.after.slot < self.keep_from;
+        let count = self.segments.iter().skip(1).take_while(|next| below(next)).count();
+        self.doomed.extend(self.segments.drain(..count).map(|header| segment::name(header.number)));
+    }
+}

@@ -1,0 +1,216 @@
+//! The writer: one write and one fdatasync for each batch.
+
+use std::io;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_journal::{
+    Batch, Committed, Confirmation, Limits, Outcome, Reader, Room, Slots, Tail, Writer, chain,
+};
+use leasehold_types::{Epoch, Slot};
+
+use crate::Owner;
+use crate::config::Background;
+use crate::core::{Core, Provision};
+use crate::disk::{Disk, DiskFile};
+use crate::keeper::SPARE;
+use crate::reader::WalReader;
+use crate::sector;
+use crate::segment::{self, Header};
+
+/// Largest snapshot chunk: large enough to stream, small enough to hold in memory.
+pub(crate) const CHUNK_BYTES: usize = 1 << 20;
+
+/// The segment that is appended to.
+pub(crate) struct Active {
+    pub(crate) file: Box<dyn DiskFile>,
+    pub(crate) header: Header,
+    /// The first free sector.
+    pub(crate) next: u64,
+}
+
+impl Active {
+    /// Takes a zero-filled file into use as segment `header.number`: named durably first, then headed, then used.
+    pub(crate) fn begin(disk: &dyn Disk, from: &str, header: Header) -> io::Result<Self> {
+        let name = segment::name(header.number);
+        disk.rename(from, &name)?;
+        disk.sync()?;
+        Self::head(disk.open(&name)?, header)
+    }
+
+    /// Writes the header of a segment that has none yet.
+    pub(crate) fn head(file: Box<dyn DiskFile>, mut header: Header) -> io::Result<Self> {
+        header.sectors = file.size()? / sector::BYTES as u64;
+        file.write_at(0, &header.encode())?;
+        file.sync()?;
+        Ok(Self { file, header, next: 1 })
+    }
+
+    pub(crate) fn has_room_for(&self, sectors: usize) -> bool {
+        self.next + sectors as u64 <= self.header.sectors
+    }
+
+    /// Writes a batch at the end, without syncing it.
+    pub(crate) fn write(&mut self, committed: &Committed, buffer: &mut Vec<u8>) -> io::Result<()> {
+        buffer.clear();
+        sector::encode(buffer, self.header.salt(), self.next, committed);
+        self.file.write_at(self.next * sector::BYTES as u64, buffer)?;
+        self.next += (buffer.len() / sector::BYTES) as u64;
+        Ok(())
+    }
+}
+
+/// Why a batch could not be given a place.
+enum NoPlace {
+    /// The disk is full; nothing was written.
+    Full(String),
+    Broken(io::Error),
+}
+
+/// Appends to the embedded journal. Appending blocks the calling thread for the length of one fdatasync: the node's
+/// loop has a thread to itself, and a hand-over to another thread would cost as much again.
+pub(crate) struct WalWriter {
+    core: Arc<Core>,
+    owner: Arc<Owner>,
+    epoch: Epoch,
+    active: Active,
+    tail: Tail,
+    /// The batch in the last slot, to recognise it when it is appended again.
+    last: Option<Batch>,
+    buffer: Vec<u8>,
+}
+
+impl WalWriter {
+    pub(crate) fn new(core: Arc<Core>, owner: Arc<Owner>, active: Active, last: Option<Batch>) -> Self {
+        let (epoch, tail) = {
+            let state = core.state();
+            (state.head.epoch, state.tail())
+        };
+        Self { core, owner, epoch, active, tail, last, buffer: Vec::new() }
+    }
+
+    fn commit(&mut self, batch: &Batch) -> Outcome {
+        match self.make_room(sector::sectors_for(batch.body.len())) {
+            Ok(()) => {}
+            Err(NoPlace::Full(reason)) => return Outcome::Unknown(format!("disk full: {reason}")),
+            Err(NoPlace::Broken(error)) => return self.broken("taking a segment into use", &error),
+        }
+        let hash = chain(batch, self.epoch);
+        let committed = Committed { batch: batch.clone(), epoch: self.epoch, hash };
+        if let Err(error) = self.active.write(&committed, &mut self.buffer) {
+            return self.broken("write", &error);
+        }
+        if let Err(error) = self.active.file.sync() {
+            return self.broken("fdatasync", &error);
+        }
+        self.tail = Tail { slot: batch.slot, hash };
+        self.last = Some(committed.batch);
+        self.core.state().head.tail = self.tail;
+        Outcome::Committed
+    }
+
+    /// Nothing is ever tried again after this: a second fsync can succeed although the bytes of the first are lost.
+    fn broken(&mut self, what: &str, error: &io::Error) -> Outcome {
+        let name = self.core.disk.path(&segment::name(self.active.header.number));
+        let reason = format!("{name}: {what} failed: {error}");
+        self.core.fail(&reason);
+        Outcome::Failed(reason)
+    }
+
+    fn make_room(&mut self, sectors: usize) -> Result<(), NoPlace> {
+        if self.active.has_room_for(sectors) {
+            return Ok(());
+        }
+        self.take_spare()?;
+        let header = Header { number: self.active.header.number + 1, after: self.tail, ..self.active.header };
+        let batch_sectors = sector::sectors_for(self.core.config.body_limit());
+        let header = Header { batch_sectors: u32::try_from(batch_sectors).expect("a limit"), ..header };
+        self.active = Active::begin(self.core.disk.as_ref(), SPARE, header).map_err(NoPlace::Broken)?;
+        self.core.state().segments.push(self.active.header);
+        self.owner.wake_keeper();
+        Ok(())
+    }
+
+    /// Waits until the next segment is prepared, or could not be.
+    fn take_spare(&self) -> Result<(), NoPlace> {
+        if self.core.config.background == Background::Inline {
+            self.owner.wake_keeper(); // the last try may have been refused, and no thread tries again
+        }
+        let mut state = self.core.state();
+        loop {
+            match &state.spare {
+                Provision::Ready => {
+                    state.spare = Provision::Wanted;
+                    return Ok(());
+                }
+                Provision::Refused(reason) => return Err(NoPlace::Full(reason.clone())),
+                Provision::Wanted if state.closed => return Err(NoPlace::Full("closed".to_owned())),
+                Provision::Wanted => state = self.core.wait(state),
+            }
+        }
+    }
+
+    /// An append to a slot that is taken or was compacted away.
+    async fn append_again(&self, batch: &Batch) -> Outcome {
+        match &self.last {
+            Some(last) if last == batch => return Outcome::Committed,
+            Some(last) if last.slot == batch.slot => return Outcome::Conflict(Some(last.id)),
+            _ => {}
+        }
+        let found = WalReader::live(Arc::clone(&self.core)).slots(batch.slot).await;
+        match found {
+            Ok(Slots::Found(found)) => match found.first() {
+                Some(there) if there.batch == *batch => Outcome::Committed,
+                there => Outcome::Conflict(there.map(|there| there.batch.id)),
+            },
+            Ok(Slots::Compacted { .. }) | Err(_) => Outcome::Conflict(None),
+        }
+    }
+
+    fn failure(&self) -> Option<String> {
+        self.core.state().failed.clone()
+    }
+}
+
+#[async_trait]
+impl Writer for WalWriter {
+    async fn append(&mut self, batch: &Batch) -> Outcome {
+        if let Some(reason) = self.failure() {
+            return Outcome::Failed(reason);
+        }
+        if batch.slot > Slot(0) && batch.slot <= self.tail.slot {
+            return self.append_again(batch).await;
+        }
+        let follows = batch.slot == self.tail.slot.next() && batch.prev_hash == self.tail.hash;
+        if !follows || batch.body.len() > self.core.config.body_limit() {
+            return Outcome::Conflict(None);
+        }
+        self.commit(batch)
+    }
+
+    async fn confirm(&mut self) -> Confirmation {
+        // The exclusive lock on the directory is ours until we drop it: nobody can have taken over.
+        match self.failure() {
+            Some(reason) => Confirmation::Unknown(reason),
+            None => Confirmation::Current,
+        }
+    }
+
+    async fn beat(&mut self) -> Outcome {
+        let mut state = self.core.state();
+        if let Some(reason) = &state.failed {
+            return Outcome::Failed(reason.clone());
+        }
+        state.head.beat += 1;
+        Outcome::Committed
+    }
+
+    fn limits(&self) -> Limits {
+        let body_bytes = self.core.config.body_limit();
+        Limits { body_bytes, chunk_bytes: CHUNK_BYTES, confirm_is_free: true }
+    }
+
+    fn room(&self) -> Room {
+        self.core.room()
+    }
+}
