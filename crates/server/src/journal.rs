@@ -3,12 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use leasehold_journal::{Journal, MemoryJournal as Embedded_};
+use leasehold_journal::Journal;
+use leasehold_journal_wal::{WalConfig, WalJournal};
 
 use crate::config::{Config, JournalConfig};
 
 /// The embedded journal.
-pub(crate) type Embedded = Embedded_;
+pub(crate) type Embedded = WalJournal;
 
 /// The journal of these settings; nothing is opened yet.
 pub(crate) fn chosen(config: &Config) -> Arc<dyn Journal> {
@@ -19,8 +20,7 @@ pub(crate) fn chosen(config: &Config) -> Arc<dyn Journal> {
 
 /// The embedded journal of a data directory.
 pub(crate) fn embedded(data: &Path) -> Embedded {
-    let _ = embedded_dir(data);
-    Embedded::new()
+    WalJournal::new(WalConfig::new(embedded_dir(data)))
 }
 
 /// The witness lies beside the journal, not in it: it must survive when the journal is replaced.
