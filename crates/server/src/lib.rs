@@ -11,6 +11,7 @@
 
 mod config;
 mod error;
+mod grpc;
 mod http;
 mod journal;
 pub mod logs;

@@ -7,26 +7,29 @@ use leasehold_core::Event;
 use leasehold_node::{EventId, Observer};
 use tracing::{info, warn};
 
+use crate::grpc::Losses;
 use crate::logs::{LockLevels, LogSink};
 use crate::metrics::Metrics;
 
 /// Counts and logs.
 pub(crate) struct ServerObserver {
     metrics: Arc<Metrics>,
+    losses: Arc<Losses>,
     log: LogSink,
     levels: LockLevels,
 }
 
 impl ServerObserver {
-    /// Counts into `metrics`, logs into `log`.
-    pub(crate) fn new(metrics: Arc<Metrics>, log: LogSink) -> Self {
-        Self { metrics, log, levels: LockLevels::of_subscriber() }
+    /// Counts into `metrics`, tells `losses` of endings, logs into `log`.
+    pub(crate) fn new(metrics: Arc<Metrics>, losses: Arc<Losses>, log: LogSink) -> Self {
+        Self { metrics, losses, log, levels: LockLevels::of_subscriber() }
     }
 }
 
 impl Observer for ServerObserver {
     fn event(&self, _id: Option<EventId>, event: &Event) {
         self.metrics.event(event);
+        self.losses.event(event);
         if self.levels.has(event.kind) {
             self.log.lock_event(event);
         }

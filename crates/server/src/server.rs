@@ -14,6 +14,7 @@ use tracing::info;
 
 use crate::config::Config;
 use crate::error::ServeError;
+use crate::grpc::Losses;
 use crate::http::{App, accept};
 use crate::logs::LogSink;
 use crate::metrics::Metrics;
@@ -53,7 +54,9 @@ impl Server {
     /// See [`ServeError`].
     pub async fn start(config: Config, components: Components) -> Result<Self, ServeError> {
         let metrics = Arc::new(Metrics::new(components.log.clone()));
-        let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), components.log));
+        let losses = Arc::new(Losses::start());
+        let observer =
+            Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), components.log));
         let node_config = NodeConfig::new(config.node.as_str(), &config.data);
         let running =
             leasehold_node::start(node_config, components.journal, components.clock, observer).await?;
@@ -67,7 +70,7 @@ impl Server {
         };
         let address = listener.local_addr().map_err(ServeError::System)?;
         let (drain, draining) = watch::channel(false);
-        let app = Arc::new(app(&config, address, running.handle(), metrics, draining.clone()));
+        let app = Arc::new(app(&config, address, running.handle(), metrics, losses, draining.clone()));
         let accepting = tokio::spawn(accept::serve(listener, app, draining));
         let server = Self { address, running, drain, accepting };
         server.announce();
@@ -131,6 +134,7 @@ fn app(
     address: SocketAddr,
     handle: Handle,
     metrics: Arc<Metrics>,
+    losses: Arc<Losses>,
     drain: watch::Receiver<bool>,
 ) -> App {
     let status = handle.status();
@@ -145,5 +149,6 @@ fn app(
         tenant: TenantName::default_tenant(),
         watchers: Arc::new(Semaphore::new(config.limits.watchers)),
         drain,
+        losses,
     }
 }

@@ -5,6 +5,7 @@
 
 mod connection;
 mod convert;
+mod health;
 mod losses;
 mod problem;
 mod session;
@@ -18,29 +19,32 @@ use leasehold_proto::v1::locks_server::LocksServer;
 use tonic::body::Body;
 use tonic::codegen::Service;
 use tonic::server::NamedService;
-use tonic_health::ServingStatus;
-use tonic_health::pb::health_server::{Health, HealthServer};
-use tonic_health::server::HealthService;
+use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
 use crate::http::App;
+use health::HealthService;
+use unary::LocksService;
 
 pub(crate) use connection::{is_http2, serve_connection};
 pub(crate) use losses::Losses;
-use unary::LocksService;
 
 /// A frame or request is at most this large: hundreds of acquires, far below what one slot of a journal takes.
 const MESSAGE_BYTES: usize = 1 << 20;
+const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 
 /// Answers one gRPC request.
 async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Response<Body> {
+    let app = Arc::clone(app);
     match service_of(request.uri().path()) {
         LocksServer::<LocksService>::NAME => {
-            let service = LocksServer::new(LocksService::new(Arc::clone(app)));
-            call(service.max_decoding_message_size(MESSAGE_BYTES), request).await
+            let service = LocksServer::new(LocksService::new(app)).max_decoding_message_size(MESSAGE_BYTES);
+            call(service, request).await
         }
-        HealthServer::<HealthService>::NAME => call(health(app), request).await,
-        "grpc.reflection.v1.ServerReflection" => call(reflection(), request).await,
+        HealthServer::<HealthService>::NAME => {
+            call(HealthServer::new(HealthService::new(app)), request).await
+        }
+        REFLECTION => call(reflection(), request).await,
         _ => tonic::Status::unimplemented("no such service").into_http(),
     }
 }
@@ -60,21 +64,22 @@ where
     }
 }
 
-/// Serving as long as the node is active: asked anew each time, so that it cannot be out of date.
-fn health(app: &App) -> HealthServer<impl Health> {
-    let status = match app.handle.status().role {
-        leasehold_node::Role::Active => ServingStatus::Serving,
-        leasehold_node::Role::Standby => ServingStatus::NotServing,
-    };
-    let (mut reporter, server) = tonic_health::server::health_reporter();
-    let _ = &mut reporter;
-    health_with(server, reporter, status)
-}
-
 fn reflection() -> ServerReflectionServer<impl ServerReflection> {
     tonic_reflection::server::Builder::configure()
         .register_encoded_file_descriptor_set(leasehold_proto::DESCRIPTORS)
         .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
         .build_v1()
         .expect("the committed descriptors are valid")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_descriptors_are_such_as_reflection_takes() {
+        let _service = reflection();
+        assert_eq!(service_of("/leasehold.v1.Locks/Acquire"), LocksServer::<LocksService>::NAME);
+        assert_eq!(service_of("leasehold.v1.Locks"), "");
+    }
 }

@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 use super::App;
 use super::connection::{Activity, WatchedStream};
 use crate::config::patience;
+use crate::grpc;
 
 /// A head has at most this many bytes: a path with a name of 512 bytes, encoded, and room for what proxies add.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -76,6 +77,9 @@ async fn connection(
         return;
     }
     let _open = app.metrics.connection();
+    if grpc::is_http2(&socket).await {
+        return grpc::serve_connection(socket, app, drain).await;
+    }
     let activity = Arc::new(Activity::default());
     let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
     let service = service_fn(|request| {

@@ -13,8 +13,12 @@ use crate::config::HostPolicy;
 /// Checks who is meant and where the request comes from.
 pub(crate) fn check(policy: &HostPolicy, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
     let mut hosts = headers.get_all(HOST).iter();
-    let host = hosts.next().ok_or_else(|| bad_field("Host", "is missing"))?;
-    let host = host.to_str().map_err(|_| bad_field("Host", "is not a host name"))?;
+    let host = match (hosts.next(), uri.authority()) {
+        (Some(host), _) => host.to_str().map_err(|_| bad_field("Host", "is not a host name"))?,
+        // HTTP/2 has the authority in its place.
+        (None, Some(authority)) => authority.as_str(),
+        (None, None) => return Err(bad_field("Host", "is missing")),
+    };
     if hosts.next().is_some() {
         return Err(bad_field("Host", "is there more than once"));
     }

@@ -3,10 +3,10 @@
 pub(crate) mod accept;
 mod answer;
 mod audit;
-mod connection;
-mod convert;
+pub(crate) mod connection;
+pub(crate) mod convert;
 mod events;
-mod guard;
+pub(crate) mod guard;
 mod health;
 mod locks;
 mod page;
@@ -26,6 +26,7 @@ use leasehold_types::{RequestKey, TenantName};
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::{HostPolicy, Limits};
+use crate::grpc::Losses;
 use crate::metrics::Metrics;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
@@ -46,11 +47,13 @@ pub(crate) struct App {
     /// Places for event streams.
     pub(crate) watchers: Arc<Semaphore>,
     pub(crate) drain: watch::Receiver<bool>,
+    /// Which gRPC stream is told of the loss of a lease.
+    pub(crate) losses: Arc<Losses>,
 }
 
 impl App {
     /// Brings a command to the node; a lawful no becomes a problem here.
-    async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
+    pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
         let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
         let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
         match durable.into_inner() {
@@ -59,13 +62,13 @@ impl App {
         }
     }
 
-    async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
+    pub(crate) async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
         self.submit(None, Command::Query(query)).await
     }
 }
 
 /// Completes when the server is to end. Cancel-safe.
-async fn draining(drain: &mut watch::Receiver<bool>) {
+pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
     // A server that is gone without a word is at its end as well.
     drop(drain.wait_for(|draining| *draining).await);
 }
@@ -129,6 +132,6 @@ fn unknown_path(path: &str) -> Problem {
 }
 
 /// A reply of another kind than the command has: a broken promise of the node, which must not be papered over.
-fn unexpected(reply: &Reply) -> ! {
+pub(crate) fn unexpected(reply: &Reply) -> ! {
     panic!("the node answered a command with a reply of another kind: {reply:?}")
 }

@@ -1,0 +1,248 @@
+//! The session stream: one stream is one session, frames carry batches, requests are pipelined.
+//!
+//! Opening is idempotent under the client's resume key, so resuming needs no memory here: the table knows the key as
+//! long as the session lives, and everything that was not answered is asked again under the same lease ids. What this
+//! side does for a broken stream is to keep its waiting acquires in the queue ([`Work::outlive`]): the one that is
+//! asked again takes the place of the first, and without a resume they end with the session.
+
+mod answer;
+mod request;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use futures_util::stream::unfold;
+use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
+use leasehold_api::{ErrorCode, Problem};
+use leasehold_core::{Command, Reply};
+use leasehold_proto::v1 as pb;
+use leasehold_types::{LeaseId, SessionId};
+use tokio::sync::mpsc;
+use tonic::{Status, Streaming};
+
+use super::losses::{Loss, LossSender};
+use super::{convert, problem};
+use crate::http::{App, convert as http_convert, draining, unexpected};
+use request::{Asked, Done, Pending};
+
+/// Frames that wait to be written. More would only add delay: a client that does not read is not answered faster.
+const FRAMES: usize = 8;
+/// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;
+/// one more is refused, so that keep-alives are always read.
+const PENDING: usize = 16_384;
+/// A resume key of fewer characters could be guessed.
+const RESUME_KEY_LEAST: usize = 16;
+
+/// Serves a stream; what is returned are its frames.
+pub(super) fn start(
+    app: Arc<App>,
+    inbound: Streaming<pb::ClientFrame>,
+) -> impl Stream<Item = Result<pb::ServerFrame, Status>> + Send {
+    let (out, frames) = mpsc::channel(FRAMES);
+    tokio::spawn(serve(app, inbound, out));
+    unfold(frames, |mut frames| async { frames.recv().await.map(|frame| (frame, frames)) })
+}
+
+type Out = mpsc::Sender<Result<pb::ServerFrame, Status>>;
+
+async fn serve(app: Arc<App>, mut inbound: Streaming<pb::ClientFrame>, out: Out) {
+    let first = match inbound.try_next().await {
+        Ok(Some(frame)) => frame,
+        Ok(None) | Err(_) => return,
+    };
+    match Work::open(app, first.open.clone()).await {
+        Ok((work, opened)) => work.run(first, opened, inbound, out).await,
+        // Nobody reads it if the client is gone.
+        Err(refused) => drop(out.send(Err(problem::status(refused))).await),
+    }
+}
+
+/// How the serving of a stream ended.
+enum End {
+    /// The client closed the session.
+    Closed,
+    /// The stream broke, or the server shuts down: the session lives on until it is resumed or its time is over.
+    Broken,
+}
+
+/// One stream that is served.
+struct Work {
+    app: Arc<App>,
+    session: SessionId,
+    epoch: u64,
+    pending: Pending,
+    held: HashSet<LeaseId>,
+    losses: LossSender,
+    lost: mpsc::UnboundedReceiver<Loss>,
+}
+
+impl Work {
+    async fn open(app: Arc<App>, open: Option<pb::Open>) -> Result<(Self, pb::Opened), Problem> {
+        let open = open.ok_or_else(|| http_convert::bad_field("open", "the first frame must have it"))?;
+        if open.resume_key.len() < RESUME_KEY_LEAST {
+            return Err(http_convert::bad_field("resume_key", "must be random, with at least 16 characters"));
+        }
+        let key = convert::key(&open.resume_key)?;
+        let request = leasehold_api::OpenSessionRequest {
+            owner_id: convert::owner(&open.owner_id)?,
+            ttl_ms: open.ttl_ms,
+            ttl_seconds: None,
+            labels: convert::labels(open.labels)?,
+        };
+        let open = http_convert::open_session(request, &app.limits)?;
+        let opened = match app.submit(key, Command::OpenSession(open)).await? {
+            Reply::SessionOpened(opened) => opened,
+            other => unexpected(&other),
+        };
+        let status = app.handle.status();
+        let (losses, lost) = mpsc::unbounded_channel();
+        let answer = pb::Opened {
+            session_id: opened.session_id.as_bytes().to_vec().into(),
+            cluster_id: status.cluster.to_string(),
+            ttl_ms: opened.ttl_ms,
+            expires_at_ms: opened.expires_at.0,
+        };
+        let work = Self {
+            app,
+            session: opened.session_id,
+            epoch: status.epoch.0,
+            pending: Pending::new(),
+            held: HashSet::new(),
+            losses,
+            lost,
+        };
+        Ok((work, answer))
+    }
+
+    async fn run(
+        mut self,
+        first: pb::ClientFrame,
+        opened: pb::Opened,
+        inbound: Streaming<pb::ClientFrame>,
+        out: Out,
+    ) {
+        let frame = pb::ServerFrame { opened: Some(opened), ..self.frame() };
+        if out.send(Ok(frame)).await.is_ok() {
+            let end = match self.take(first) {
+                Some(end) => end,
+                None => self.talk(inbound, &out).await,
+            };
+            if matches!(end, End::Closed) {
+                self.close(&out).await;
+            }
+        }
+        self.outlive();
+    }
+
+    async fn talk(&mut self, mut inbound: Streaming<pb::ClientFrame>, out: &Out) -> End {
+        let mut drain = self.app.drain.clone();
+        loop {
+            let frame = tokio::select! {
+                biased;
+                frame = inbound.try_next() => match frame {
+                    Ok(Some(frame)) => match self.take(frame) {
+                        Some(end) => return end,
+                        None => continue,
+                    },
+                    Ok(None) | Err(_) => return End::Broken,
+                },
+                Some(done) = self.pending.next() => self.answers(done).await,
+                Some(loss) = self.lost.recv() => self.tell_loss(loss),
+                () = draining(&mut drain) => {
+                    let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
+                    let frame = pb::ServerFrame { end: Some(problem::wire(end)), ..self.frame() };
+                    // The client learns the same from the closed connection.
+                    drop(out.send(Ok(frame)).await);
+                    return End::Broken;
+                }
+            };
+            let ends = frame.end.is_some();
+            if out.send(Ok(frame)).await.is_err() || ends {
+                return End::Broken;
+            }
+        }
+    }
+
+    fn frame(&self) -> pb::ServerFrame {
+        pb::ServerFrame { epoch: self.epoch, ..pb::ServerFrame::default() }
+    }
+
+    /// Takes what a client asks, in order.
+    fn take(&mut self, frame: pb::ClientFrame) -> Option<End> {
+        for request in frame.requests {
+            if self.pending.len() >= PENDING {
+                let refused = Problem::new(ErrorCode::Overloaded, "too many requests of this stream wait");
+                self.pending.push(request::refused(Asked::of(&request), refused));
+            } else {
+                self.pending.push(request::ask(&self.app, self.session, request));
+            }
+        }
+        if let Some(keep_alive) = frame.keep_alive {
+            self.pending.push(request::keep_alive(&self.app, self.session, keep_alive));
+        }
+        frame.close.then_some(End::Closed)
+    }
+
+    /// One frame with everything that is answered by now. The node answers a whole batch at once: stepping back once
+    /// lets it finish, and one write carries them all.
+    async fn answers(&mut self, first: Done) -> pb::ServerFrame {
+        tokio::task::yield_now().await;
+        let mut frame = self.frame();
+        let mut granted = Vec::new();
+        let mut gone = Vec::new();
+        let mut next = Some(first);
+        while let Some(done) = next {
+            match done.asked {
+                Asked::Acquire(_, lease) if done.is_grant() => granted.push(lease),
+                Asked::Release(_, lease) => gone.push(lease),
+                _ => {}
+            }
+            answer::put(done, &mut frame);
+            next = self.pending.next().now_or_never().flatten();
+        }
+        self.keep_track(&granted, &gone);
+        frame
+    }
+
+    fn keep_track(&mut self, granted: &[LeaseId], gone: &[LeaseId]) {
+        self.app.losses.watch(granted, &self.losses);
+        self.held.extend(granted);
+        self.app.losses.forget(gone, &self.losses);
+        for lease in gone {
+            self.held.remove(lease);
+        }
+    }
+
+    fn tell_loss(&mut self, first: Loss) -> pb::ServerFrame {
+        let mut frame = self.frame();
+        let mut next = Some(first);
+        while let Some(loss) = next {
+            self.held.remove(&loss.lease_id);
+            frame.losses.push(answer::loss(loss.lease_id, &loss.resource, loss.token, loss.reason));
+            next = self.lost.try_recv().ok();
+        }
+        frame
+    }
+
+    /// Answers what was asked before the close, and ends the session.
+    async fn close(&mut self, out: &Out) {
+        let close = Command::CloseSession { session_id: self.session, by_operator: None };
+        let closed = self.app.submit(None, close).await;
+        let mut frame = self.frame();
+        while let Some(done) = self.pending.next().await {
+            answer::put(done, &mut frame);
+        }
+        frame.end = closed.err().map(problem::wire);
+        // A client that has left does not need to hear it.
+        drop(out.send(Ok(frame)).await);
+    }
+
+    /// Keeps what waits in its place. The session's end, the wait's end or the same acquire asked again ends it.
+    fn outlive(mut self) {
+        self.app.losses.forget(&self.held, &self.losses);
+        let mut pending = std::mem::take(&mut self.pending);
+        if !pending.is_empty() {
+            tokio::spawn(async move { while pending.next().await.is_some() {} });
+        }
+    }
+}

@@ -1,0 +1,159 @@
+//! What a stream asks, on its way through the node.
+
+use std::pin::Pin;
+use std::sync::Arc;
+
+use futures_util::stream::FuturesUnordered;
+use leasehold_api as api;
+use leasehold_api::Problem;
+use leasehold_core::{Command, Reply};
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::request::Ask;
+use leasehold_types::{LeaseId, SessionId};
+
+use super::super::convert;
+use crate::http::{App, convert as http_convert};
+
+/// Everything of one stream that is not answered yet.
+pub(super) type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
+
+/// What was asked, as far as the answer needs it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Asked {
+    Acquire(u64, LeaseId),
+    Release(u64, LeaseId),
+    Renew(u64),
+    KeepAlive(u64),
+    /// Not understood.
+    Nothing(u64),
+}
+
+impl Asked {
+    /// What this request asks.
+    pub(super) fn of(request: &pb::Request) -> Self {
+        let id = request.id;
+        let lease = |bytes: &[u8]| convert::lease_bytes(bytes).ok();
+        match &request.ask {
+            Some(Ask::Acquire(ask)) => {
+                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Acquire(id, lease))
+            }
+            Some(Ask::Release(ask)) => {
+                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
+            }
+            Some(Ask::Renew(_)) => Self::Renew(id),
+            None => Self::Nothing(id),
+        }
+    }
+
+    /// The client's number of the request.
+    pub(super) fn id(self) -> u64 {
+        match self {
+            Self::Acquire(id, _)
+            | Self::Release(id, _)
+            | Self::Renew(id)
+            | Self::KeepAlive(id)
+            | Self::Nothing(id) => id,
+        }
+    }
+}
+
+/// What came of a request.
+pub(super) struct Done {
+    pub(super) asked: Asked,
+    pub(super) outcome: Result<Reply, Problem>,
+}
+
+impl Done {
+    pub(super) fn is_grant(&self) -> bool {
+        matches!(self.outcome, Ok(Reply::Granted(_)))
+    }
+}
+
+/// A request that is answered without the node.
+pub(super) fn refused(asked: Asked, problem: Problem) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    Box::pin(std::future::ready(Done { asked, outcome: Err(problem) }))
+}
+
+/// Brings a request to the node.
+pub(super) fn ask(
+    app: &Arc<App>,
+    session: SessionId,
+    request: pb::Request,
+) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    let asked = Asked::of(&request);
+    match command(app, session, request) {
+        Ok(command) => submit(Arc::clone(app), asked, command),
+        Err(problem) => refused(asked, problem),
+    }
+}
+
+/// Brings a keep-alive to the node.
+pub(super) fn keep_alive(
+    app: &Arc<App>,
+    session: SessionId,
+    keep_alive: pb::KeepAlive,
+) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    let asked = Asked::KeepAlive(keep_alive.id);
+    match renew_session(app, session, keep_alive) {
+        Ok(command) => submit(Arc::clone(app), asked, command),
+        Err(problem) => refused(asked, problem),
+    }
+}
+
+fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
+    match request.ask {
+        Some(Ask::Acquire(ask)) => {
+            Ok(Command::Acquire(http_convert::acquire(convert::stream_acquire(ask, session)?, &app.limits)?))
+        }
+        Some(Ask::Release(ask)) => Ok(Command::Release { lease_id: convert::lease_bytes(&ask.lease_id)? }),
+        Some(Ask::Renew(ask)) => {
+            let lease_id = convert::lease_bytes(&ask.lease_id)?;
+            Ok(Command::Renew(http_convert::renew(lease_id, api::RenewRequest::default(), &app.limits)?))
+        }
+        None => Err(http_convert::bad_field("ask", "is none of acquire, release, renew")),
+    }
+}
+
+fn renew_session(app: &App, session: SessionId, keep_alive: pb::KeepAlive) -> Result<Command, Problem> {
+    let expired = keep_alive.report.as_ref().map_or(0, |report| report.expired_while_executing);
+    if expired > 0 {
+        tracing::warn!(
+            event = "lock_lost_suspected",
+            expired,
+            "a client was still working when its lease had ended"
+        );
+    }
+    let (missed, last_error, max_gap_ms) = convert::report(keep_alive.report);
+    let seen_ended =
+        keep_alive.seen_ended.iter().map(|id| convert::lease_bytes(id)).collect::<Result<_, _>>()?;
+    let renew = api::RenewSessionRequest {
+        ttl_ms: None,
+        ttl_seconds: None,
+        seen_ended,
+        missed,
+        last_error,
+        max_gap_ms,
+    };
+    Ok(Command::RenewSession(http_convert::renew_session(session, renew, &app.limits)?))
+}
+
+fn submit(app: Arc<App>, asked: Asked, command: Command) -> Pin<Box<dyn Future<Output = Done> + Send>> {
+    Box::pin(async move {
+        let attempt = match &command {
+            Command::Acquire(acquire) => Some(app.metrics.acquire_begins(&app.tenant, acquire)),
+            _ => None,
+        };
+        let outcome = app.submit(None, command).await;
+        match (&outcome, asked) {
+            (outcome, Asked::Acquire(..)) => {
+                if let Some(attempt) = attempt {
+                    attempt.ends(outcome);
+                }
+            }
+            (Err(problem), Asked::Release(..)) => app.metrics.release_failed(problem.code),
+            (Err(problem), Asked::Renew(_) | Asked::KeepAlive(_)) => app.metrics.renewal_failed(problem.code),
+            _ => {}
+        }
+        Done { asked, outcome }
+    })
+}
