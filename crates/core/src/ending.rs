@@ -30,19 +30,27 @@ impl LockTable {
             self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
             return self.released(tenant, lease_id);
         }
-        if self.journaled.outcomes.lease(lease_id).is_none()
-            && !self.journaled.lease_ids.contains_key(&lease_id)
-        {
+        if self.is_unknown(tenant, lease_id) {
             self.close_id(tenant, lease_id, key, now, out);
         }
         self.released(tenant, lease_id)
     }
 
+    /// Whether nobody has or had this id, and nobody of another tenant waits under it: an id that one tenant can be
+    /// granted, another cannot close.
+    fn is_unknown(&self, tenant: &TenantName, lease_id: LeaseId) -> bool {
+        let waiting = self.queues.find(tenant, lease_id, None);
+        self.journaled.outcomes.lease(lease_id).is_none()
+            && !self.journaled.lease_ids.contains_key(&lease_id)
+            && waiting.is_none_or(|waiter| waiter.tenant == *tenant)
+    }
+
     /// Whether the key is new, or was used for this very release.
     fn is_release_of(&self, tenant: &TenantName, lease_id: LeaseId, key: Option<&RequestKey>) -> bool {
         match self.keyed(tenant, key) {
-            None => true,
-            Some(earlier) => *earlier == Keyed::Released(lease_id),
+            Ok(None) => true,
+            Ok(Some(earlier)) => *earlier == Keyed::Released(lease_id),
+            Err(_) => false,
         }
     }
 
@@ -98,8 +106,7 @@ impl LockTable {
         now: Now,
         out: &mut Decision,
     ) {
-        let waiting = self.queues.find(tenant, lease_id, None).filter(|waiter| waiter.tenant == *tenant);
-        if let Some(ticket) = waiting.map(|waiter| waiter.ticket) {
+        if let Some(ticket) = self.queues.find(tenant, lease_id, None).map(|waiter| waiter.ticket) {
             self.withdraw(ticket);
             let refusal = Refusal::LeaseNotHeld { reason: EndReason::Unknown, max_hold: false, token: None };
             out.replies.push((ticket, Reply::Refused(refusal)));
@@ -118,8 +125,18 @@ impl LockTable {
         }
     }
 
-    fn keyed(&self, tenant: &TenantName, key: Option<&RequestKey>) -> Option<&Keyed> {
-        self.journaled.outcomes.keyed(tenant, key?)
+    /// What came of an earlier command under this key. A waiting acquire has come to nothing yet, but has the key:
+    /// nothing else may be done under it.
+    pub(crate) fn keyed(
+        &self,
+        tenant: &TenantName,
+        key: Option<&RequestKey>,
+    ) -> Result<Option<&Keyed>, Refusal> {
+        let Some(key) = key else { return Ok(None) };
+        if self.queues.is_waiting_under(tenant, key) {
+            return Err(Refusal::IdempotencyMismatch);
+        }
+        Ok(self.journaled.outcomes.keyed(tenant, key))
     }
 
     pub(crate) fn close_session(
@@ -131,11 +148,11 @@ impl LockTable {
         now: Now,
         out: &mut Decision,
     ) -> Reply {
-        match self.keyed(tenant, key.as_ref()) {
-            None => {}
-            Some(Keyed::Closed(id)) if *id == session_id => {}
-            Some(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
-        }
+        let is_retry = match self.keyed(tenant, key.as_ref()) {
+            Ok(None) => false,
+            Ok(Some(Keyed::Closed(id))) if *id == session_id => true,
+            Ok(Some(_)) | Err(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
+        };
         if let Some(ix) = self.session_of(tenant, session_id) {
             let released = self.journaled.sessions.get(ix).leases.len() as u64;
             self.record(Fact::SessionEnded { session_id, cause, at: now.wall, key }, now, out);
@@ -143,7 +160,9 @@ impl LockTable {
         }
         let ended = self.journaled.outcomes.session(session_id).filter(|ended| ended.tenant == *tenant);
         match ended {
-            Some(ended) if ended.closed => Reply::SessionClosed { session_id, released: ended.released },
+            Some(ended) if ended.closed || is_retry => {
+                Reply::SessionClosed { session_id, released: ended.released }
+            }
             Some(_) => Reply::Refused(Refusal::SessionEnded),
             None => Reply::Refused(Refusal::NotFound),
         }
@@ -159,21 +178,21 @@ impl LockTable {
         out: &mut Decision,
     ) -> Reply {
         let resource = ResourceKey::new(tenant, &force.resource);
-        if let Some(earlier) = self.keyed(tenant, key.as_ref()) {
-            return match earlier {
-                Keyed::Forced { fingerprint, released, audit_seq }
-                    if *fingerprint == fingerprint::of_force(&force, &resource) =>
-                {
-                    Reply::ForceReleased { released: released.clone(), audit_seq: *audit_seq }
-                }
-                _ => Reply::Refused(Refusal::IdempotencyMismatch),
-            };
+        match self.keyed(tenant, key.as_ref()) {
+            Ok(None) => {}
+            Ok(Some(Keyed::Forced { fingerprint, released, audit_seq }))
+                if *fingerprint == fingerprint::of_force(&force, &resource) =>
+            {
+                return Reply::ForceReleased { released: released.clone(), audit_seq: *audit_seq };
+            }
+            Ok(Some(_)) | Err(_) => return Reply::Refused(Refusal::IdempotencyMismatch),
         }
         let leases = match self.forced_leases(&resource, force.target) {
             Ok(leases) => leases,
             Err(refusal) => return Reply::Refused(refusal),
         };
-        let released = leases.iter().map(|ix| self.holder_view(*ix, now)).collect();
+        // As the journaled outcome has it, so that a retry under the key gets the same answer.
+        let released = leases.iter().map(|ix| self.journaled.holder(*ix, now.wall)).collect();
         let forced = Forced {
             resource,
             lease_ids: leases.iter().map(|ix| self.journaled.leases.get(*ix).id).collect(),

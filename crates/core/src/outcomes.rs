@@ -124,8 +124,11 @@ impl Outcomes {
     }
 
     pub(crate) fn remember_key(&mut self, tenant: &TenantName, key: &RequestKey, keyed: Keyed) {
-        self.tie(tenant, key, keyed);
-        self.remember(tenant.clone(), Remembered::Key(key.clone()));
+        let before = self.keyed.insert((tenant.clone(), key.clone()), keyed);
+        // A key stands in the order once: what was forgotten of its command may be done under it again.
+        if before.is_none() {
+            self.remember(tenant.clone(), Remembered::Key(key.clone()));
+        }
     }
 
     fn remember(&mut self, tenant: TenantName, what: Remembered) {

@@ -84,6 +84,10 @@ impl Queues {
         self.get(*ticket)
     }
 
+    pub(crate) fn is_waiting_under(&self, tenant: &TenantName, key: &RequestKey) -> bool {
+        self.by_key.contains_key(&(tenant.clone(), key.clone()))
+    }
+
     pub(crate) fn get(&self, ticket: Ticket) -> Option<&Waiter> {
         let (resource, place) = self.places.get(&ticket)?;
         self.by_resource.get(resource)?.waiters.get(place)

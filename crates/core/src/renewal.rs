@@ -59,7 +59,8 @@ impl LockTable {
         }
         let deadline = now.time.plus_ms(self.life_ttl(life).armed_ms());
         let clock = self.life_clock_mut(life);
-        clock.deadline = deadline.max(clock.floor);
+        // Never back: a longer ttl may have promised more, and so may the spread after a restart.
+        clock.deadline = clock.deadline.max(deadline);
         clock.take_report(report);
     }
 
@@ -108,8 +109,10 @@ impl LockTable {
         now: Now,
         out: &mut Decision,
     ) -> Reply {
-        if let Some(earlier) = key.as_ref().and_then(|key| self.journaled.outcomes.keyed(&tenant, key)) {
-            return self.opened_before(earlier, &open, now);
+        match self.keyed(&tenant, key.as_ref()) {
+            Ok(None) => {}
+            Ok(Some(earlier)) => return self.opened_before(earlier, &open, now),
+            Err(refusal) => return Reply::Refused(refusal),
         }
         if !self.room {
             return Reply::Refused(Refusal::NoRoom);
