@@ -92,8 +92,9 @@ impl LifeClock {
 /// What the volatile part knows of a lease.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseClock {
-    /// When it was granted, or would have been by its noted age.
-    pub(crate) since: Time,
+    /// When it was granted, or would have been by its noted age. Signed: time begins anew with each life of a node, and
+    /// a lease is often older than the node.
+    since: i64,
     /// Absent for a lease that lives with its session and has no max hold: almost all where there are many.
     more: Option<Box<MoreClock>>,
 }
@@ -107,10 +108,15 @@ struct MoreClock {
 }
 
 impl LeaseClock {
-    pub(crate) fn new(since: Time, life: Option<LifeClock>, max_hold_at: Option<Time>) -> Self {
+    pub(crate) fn new(now: Time, age_ms: u64, life: Option<LifeClock>, max_hold_at: Option<Time>) -> Self {
         let more = (life.is_some() || max_hold_at.is_some())
             .then(|| Box::new(MoreClock { life, max_hold_at, note_at: None }));
-        Self { since, more }
+        Self { since: signed(now.0) - signed(age_ms), more }
+    }
+
+    /// How old the lease is.
+    pub(crate) fn age_ms(&self, now: Time) -> u64 {
+        u64::try_from(signed(now.0) - self.since).unwrap_or(0)
     }
 
     pub(crate) fn life(&self) -> Option<&LifeClock> {
@@ -138,4 +144,8 @@ impl LeaseClock {
             }
         }
     }
+}
+
+fn signed(ms: u64) -> i64 {
+    i64::try_from(ms).unwrap_or(i64::MAX)
 }

@@ -63,7 +63,7 @@ impl LockTable {
             expires_at: now.wall.plus_ms(remaining_ms),
             ttl_ms: self.journaled.ttl_of(lease).ms(),
             remaining_ms,
-            held_ms: now.time.ms_since(self.leases[ix.number()].since),
+            held_ms: self.leases[ix.number()].age_ms(now.time),
             max_hold_ms: lease.max_hold_ms(),
             lock_delay_ms: lease.lock_delay_ms(),
             labels: lease.labels().cloned().unwrap_or_default(),
@@ -123,7 +123,7 @@ impl LockTable {
     fn matches(&self, ix: LeaseIx, filter: &LockFilter, now: Now) -> bool {
         let lease = self.journaled.leases.get(ix);
         let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
-        let held_ms = now.time.ms_since(self.leases[ix.number()].since);
+        let held_ms = self.leases[ix.number()].age_ms(now.time);
         let missed = self.life_clock(self.life_of(ix)).report.missed;
         filter.owner.as_ref().is_none_or(|owner| owner == self.journaled.owner_of(lease))
             && filter.session.is_none_or(|id| session == Some(id))

@@ -122,18 +122,16 @@ impl LockTable {
         let sessions: Vec<SessionIx> = self.journaled.sessions.iter().map(|(ix, _)| ix).collect();
         for ix in sessions {
             let session = self.journaled.sessions.get(ix);
-            let left_ms = restored_ms(session.ttl, session.note, *session.id.as_bytes());
-            let clock = LifeClock::new(now.plus_ms(left_ms), now.plus_ms(session.floor_ms));
+            let id = *session.id.as_bytes();
+            let clock = restored_clock(session.ttl, session.floor_ms, session.note, id, now);
             self.start_session(ix, clock, now);
         }
         let leases: Vec<LeaseIx> = self.journaled.leases.iter().map(|(ix, _)| ix).collect();
         for ix in leases {
             let lease = self.journaled.leases.get(ix);
             let note = lease.note();
-            let clock = lease.own().map(|own| {
-                let left_ms = restored_ms(own.ttl, note, *lease.id.as_bytes());
-                LifeClock::new(now.plus_ms(left_ms), now.plus_ms(own.floor_ms))
-            });
+            let id = *lease.id.as_bytes();
+            let clock = lease.own().map(|own| restored_clock(own.ttl, own.floor_ms, note, id, now));
             let age_ms = note.map_or(0, |note| note.age_ms);
             self.start_lease(ix, clock, age_ms, now);
         }
@@ -264,7 +262,7 @@ impl LockTable {
                 }
                 Change::Proclaimed(ix) => out.events.push((at, self.journaled.proclaimed_event(ix))),
                 Change::Ended(ended) => {
-                    let held_ms = now.time.ms_since(self.leases[ended.ix.number()].since);
+                    let held_ms = self.leases[ended.ix.number()].age_ms(now.time);
                     out.events.push((at, ended.event(held_ms)));
                     self.stop_lease(&ended);
                 }
@@ -292,8 +290,7 @@ impl LockTable {
         let lease = self.journaled.leases.get(ix);
         let max_hold_at = lease.max_hold_ms().map(|ms| now.plus_ms(armed_ms(ms).saturating_sub(age_ms)));
         let deadline = life.as_ref().map(|life| life.deadline);
-        let since = Time(now.0.saturating_sub(age_ms));
-        put(&mut self.leases, ix.number(), LeaseClock::new(since, life, max_hold_at));
+        put(&mut self.leases, ix.number(), LeaseClock::new(now, age_ms, life, max_hold_at));
         if let Some(deadline) = deadline {
             self.timers.arm(deadline, Timer::Life(LifeIx::Lease(ix)));
         }
@@ -363,16 +360,20 @@ impl LockTable {
         self.timers.arm(at, Timer::Note(life));
     }
 
-    /// Long lives are noted every quarter of their ttl (R6), and so are ages where a max hold counts them.
+    /// Long lives are noted every quarter of their ttl (R6), or of what a longer one before it had promised; and so are
+    /// ages where a max hold counts them.
     fn note_every_ms(&self, life: LifeIx) -> Option<u64> {
-        let (ttl, max_hold_ms) = match life {
-            LifeIx::Session(ix) => (Some(self.journaled.sessions.get(ix).ttl), None),
+        let (longest_ms, max_hold_ms) = match life {
+            LifeIx::Session(ix) => {
+                let session = self.journaled.sessions.get(ix);
+                (Some(session.ttl.ms().max(session.floor_ms)), None)
+            }
             LifeIx::Lease(ix) => {
                 let lease = self.journaled.leases.get(ix);
-                (lease.own().map(|own| own.ttl), lease.max_hold_ms())
+                (lease.own().map(|own| own.ttl.ms().max(own.floor_ms)), lease.max_hold_ms())
             }
         };
-        let by_ttl = ttl.map(Ttl::ms).filter(|ms| *ms >= limits::NOTE_FROM_TTL_MS).map(|ms| ms / 4);
+        let by_ttl = longest_ms.filter(|ms| *ms >= limits::NOTE_FROM_TTL_MS).map(|ms| ms / 4);
         let by_age = max_hold_ms.map(|ms| (ms / 4).max(NOTE_AGE_AT_LEAST_MS));
         by_ttl.into_iter().chain(by_age).min()
     }
@@ -417,7 +418,7 @@ impl LockTable {
             LifeIx::Session(ix) => (Some(self.sessions[ix.number()].deadline), 0),
             LifeIx::Lease(ix) => {
                 let clock = &self.leases[ix.number()];
-                (clock.life().map(|life| life.deadline), now.time.ms_since(clock.since))
+                (clock.life().map(|life| life.deadline), clock.age_ms(now.time))
             }
         };
         match life {
@@ -531,14 +532,16 @@ impl LockTable {
     }
 }
 
-/// What a life has from a restart on: its armed ttl, or what was noted, and a little more so that not all end at once.
-fn restored_ms(ttl: Ttl, note: Option<Note>, id: [u8; 16]) -> u64 {
-    let left_ms = match note {
-        Some(note) if !note.cleared => note.remaining_ms,
-        _ => ttl.armed_ms(),
-    };
+/// The clock of a life from a restart on: its armed ttl, or what was noted, and a little more so that not all end at
+/// once. What was noted counts what a longer ttl had promised, too; otherwise that promise begins again.
+fn restored_clock(ttl: Ttl, floor_ms: u64, note: Option<Note>, id: [u8; 16], now: Time) -> LifeClock {
+    let noted_ms = note.filter(|note| !note.cleared).map(|note| note.remaining_ms);
+    let left_ms = noted_ms.unwrap_or_else(|| ttl.armed_ms());
+    let floor_ms = noted_ms.map_or(floor_ms, |noted_ms| noted_ms.min(floor_ms));
     let spread_over = (ttl.ms() / 10).clamp(1, SPREAD_MAX_MS);
-    left_ms + u64::from(u16::from_le_bytes([id[0], id[1]])) % spread_over
+    let spread_ms = u64::from(u16::from_le_bytes([id[0], id[1]])) % spread_over;
+    let floor = if floor_ms > 0 { now.plus_ms(floor_ms) } else { Time(0) };
+    LifeClock::new(now.plus_ms(left_ms + spread_ms), floor)
 }
 
 fn put<T: Default>(places: &mut Vec<T>, number: usize, value: T) {
