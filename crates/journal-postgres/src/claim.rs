@@ -1,0 +1,158 @@
+//! Taking a journal over: schema, settings, probe, and the one statement that fences everybody before (J4, J5, J11).
+
+use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Tail};
+use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
+use tokio_postgres::Row;
+
+use crate::config::application_name;
+use crate::connection::{Connection, Connector, Trouble};
+use crate::row::{self, number};
+use crate::sql;
+use crate::writer::{Holder, WriteLink};
+
+/// How often a claim that finds the head locked ends the one who holds the lock and tries again.
+const ATTEMPTS: usize = 3;
+
+/// What a claim has found.
+pub(crate) struct Claimed {
+    pub(crate) cluster: ClusterId,
+    pub(crate) holder: Holder,
+    pub(crate) tail: Tail,
+    /// The low-water mark: slots up to it are gone.
+    pub(crate) low: Slot,
+}
+
+/// The only place where trouble becomes a reason not to open.
+pub(crate) fn refuse(trouble: Trouble) -> OpenError {
+    match trouble {
+        Trouble::NotAllowed(text) | Trouble::Forbidden(text) => OpenError::Unsuitable(text),
+        other => OpenError::Unavailable(other.to_string()),
+    }
+}
+
+/// Creates schema and tables where they are missing.
+pub(crate) async fn create_schema(connection: &Connection) -> Result<(), Trouble> {
+    let rows = connection.query(sql::EXISTS, &[]).await?;
+    if rows.first().is_some_and(|row| row.get(0)) {
+        return Ok(());
+    }
+    connection.batch(sql::CREATE).await
+}
+
+/// Proves on a scratch journal that the engine takes a right append once and refuses it from a replaced writer (J11).
+pub(crate) async fn probe(connection: &Connection, link: &WriteLink) -> Result<(), OpenError> {
+    // A name that no configuration can have.
+    let name = format!("probe/{:032x}", u128::from_be_bytes(ids::random()));
+    let verdict = probe_at(connection, link, &name).await;
+    let removed = connection.execute(sql::REMOVE, &[&name]).await;
+    verdict?;
+    removed.map(drop).map_err(refuse)
+}
+
+async fn probe_at(connection: &Connection, link: &WriteLink, name: &str) -> Result<(), OpenError> {
+    let claim = |byte| Claim {
+        nonce: Nonce::from_bytes([byte; 16]),
+        new_cluster: ClusterId::from_bytes([byte; 16]),
+        expected_epoch: None,
+        epoch_floor: Epoch(0),
+        accept_loss: false,
+    };
+    let batch = |slot| Batch { slot, id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
+    let wrong = |what| Err(OpenError::Unsuitable(format!("the engine failed the start-up probe: {what}")));
+    let first = take(connection, name, &claim(1)).await?.holder;
+    if link.append(name, first, &batch(Slot(2))).await.map_err(refuse)? {
+        return wrong("it took a slot after a gap");
+    }
+    let second = take(connection, name, &claim(2)).await?.holder;
+    if link.append(name, first, &batch(Slot(1))).await.map_err(refuse)? {
+        return wrong("it took an append from a replaced epoch");
+    }
+    if !link.append(name, second, &batch(Slot(1))).await.map_err(refuse)? {
+        return wrong("it refused an append from the current epoch");
+    }
+    if link.append(name, second, &batch(Slot(1))).await.map_err(refuse)? {
+        return wrong("it filled a slot twice");
+    }
+    Ok(())
+}
+
+/// Claims; founds the journal when there is none.
+pub(crate) async fn claim(
+    connector: &Connector,
+    connection: &Connection,
+    claim: &Claim,
+) -> Result<Claimed, OpenError> {
+    let name = connector.name();
+    for _ in 1..ATTEMPTS {
+        match try_take(connection, name, claim).await {
+            Err(Trouble::Locked) => end_stuck(connection, name).await,
+            outcome => return outcome.map_err(refuse)?,
+        }
+    }
+    take(connection, name, claim).await
+}
+
+async fn take(connection: &Connection, name: &str, claim: &Claim) -> Result<Claimed, OpenError> {
+    try_take(connection, name, claim).await.map_err(refuse)?
+}
+
+async fn try_take(
+    connection: &Connection,
+    name: &str,
+    claim: &Claim,
+) -> Result<Result<Claimed, OpenError>, Trouble> {
+    if let Some(claimed) = bump(connection, name, claim).await? {
+        return Ok(Ok(claimed));
+    }
+    let cluster: &[u8] = claim.new_cluster.as_bytes();
+    let (nonce, zero): (&[u8], &[u8]) = (claim.nonce.as_bytes(), &Hash::ZERO.0);
+    if connection.execute(sql::FOUND, &[&name, &cluster, &nonce, &zero, &true]).await? == 1
+        && let Some(claimed) = bump(connection, name, claim).await?
+    {
+        return Ok(Ok(claimed));
+    }
+    let rows = connection.query(sql::WHY_NOT, &[&name]).await?;
+    Ok(Err(rows.first().map_or_else(|| refuse(Trouble::NoTable), why_not)))
+}
+
+/// The compare-and-set itself.
+async fn bump(connection: &Connection, name: &str, claim: &Claim) -> Result<Option<Claimed>, Trouble> {
+    let (nonce, floor): (&[u8], i64) = (claim.nonce.as_bytes(), number(claim.epoch_floor.0));
+    let expected = claim.expected_epoch.map(|epoch| number(epoch.0));
+    let rows = connection.query(sql::CLAIM, &[&name, &nonce, &floor, &expected]).await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    claimed_of(row, claim.nonce).map(Some).ok_or_else(|| {
+        Trouble::Forbidden("the head of the journal is damaged: a column has a wrong length".into())
+    })
+}
+
+fn claimed_of(row: &Row, nonce: Nonce) -> Option<Claimed> {
+    Some(Claimed {
+        cluster: ClusterId::from_bytes(row::fixed(row, 0)?),
+        holder: Holder { epoch: Epoch(row::counter(row, 1)), nonce },
+        tail: Tail { slot: row::slot(row, 2), hash: row::hash(row, 3)? },
+        low: row::slot(row, 4),
+    })
+}
+
+fn why_not(row: &Row) -> OpenError {
+    let (format, ready): (i32, bool) = (row.get(0), row.get(1));
+    if format != 1 {
+        return OpenError::TooNew(format!("format {format}, this build knows 1"));
+    }
+    if !ready {
+        let advice = "it was begun to be filled from another journal and not finished; fill it again";
+        return OpenError::Unsuitable(advice.to_owned());
+    }
+    OpenError::LostDuel(Epoch(row::counter(row, 2)))
+}
+
+/// Ends the statement of an older writer that holds the row lock: a node that was stopped in the middle of sending.
+async fn end_stuck(connection: &Connection, name: &str) {
+    match connection.query(sql::END_STUCK, &[&application_name(name)]).await {
+        Ok(_) => {
+            tracing::warn!(cluster = name, "the head was locked; connections stuck in a statement were ended")
+        }
+        Err(trouble) => tracing::warn!(%trouble, "the head is locked, and nothing could be ended"),
+    }
+}

@@ -1,0 +1,254 @@
+//! Where the engine is and how to reach it.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use percent_encoding::percent_decode_str;
+use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
+
+/// The variable with the password, when neither the URL nor a file has it.
+pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
+
+/// One attempt at one statement. Half of the time after which a node gives an unknown outcome up, so that there is a
+/// second attempt on a new connection.
+const STATEMENT_WITHIN: Duration = Duration::from_secs(1);
+
+/// A connection that is not there by then is tried again later.
+const CONNECT_WITHIN: Duration = Duration::from_secs(2);
+
+/// Everything needed to open a journal on PostgreSQL.
+///
+/// The URL is PostgreSQL's own, with several hosts if there are several:
+/// `postgres://user@host1,host2/database?sslmode=verify-full&sslrootcert=/etc/leasehold/ca.pem`. Besides what the
+/// driver knows it may have
+///
+/// - `sslmode`: `disable` or `verify-full`. Left out: `disable` on loopback addresses and sockets, else `verify-full`.
+///   There is nothing between: TLS to somebody unknown protects nothing.
+/// - `sslrootcert`: a file with the certificates to trust; left out: those of the system.
+/// - `sslcert`, `sslkey`: files with our own certificate and its key, where the server asks for one.
+/// - `password_file`: a file with the password, for one that shall not be in a URL.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    pub(crate) driver: tokio_postgres::Config,
+    pub(crate) name: String,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) statement_within: Duration,
+}
+
+/// The files of a TLS connection.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct TlsFiles {
+    pub(crate) roots: Option<PathBuf>,
+    pub(crate) certificate: Option<PathBuf>,
+    pub(crate) key: Option<PathBuf>,
+}
+
+/// What is wrong with the configuration; never contains a secret.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidConfig(pub String);
+
+impl PostgresConfig {
+    /// Reads a URL. `name` tells the clusters in one database apart; `environment` looks a variable up.
+    ///
+    /// # Errors
+    /// The URL, the name or a file that is named in the URL is not usable; the operator's to mend.
+    pub fn from_url(
+        url: &str,
+        name: &str,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, InvalidConfig> {
+        check_name(name)?;
+        let (ours, url) = take_ours(url)?;
+        // The driver's message is not passed on: it may quote the URL, password and all.
+        let mut driver: tokio_postgres::Config =
+            url.parse().map_err(|_| InvalidConfig("not a PostgreSQL URL".to_owned()))?;
+        if let Some(password) = ours.password(driver.get_password().is_some(), environment)? {
+            driver.password(password);
+        }
+        let tls = ours.tls(&driver)?;
+        driver
+            .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable })
+            .target_session_attrs(TargetSessionAttrs::ReadWrite)
+            .application_name(application_name(name))
+            .connect_timeout(CONNECT_WITHIN)
+            .tcp_user_timeout(CONNECT_WITHIN)
+            .keepalives_idle(CONNECT_WITHIN);
+        Ok(Self { driver, name: name.to_owned(), tls, statement_within: STATEMENT_WITHIN })
+    }
+
+    /// Sets how long one attempt at one statement may take before its outcome is called unknown.
+    #[must_use]
+    pub fn statement_within(mut self, limit: Duration) -> Self {
+        self.statement_within = limit;
+        self
+    }
+
+    /// The name of the cluster.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConfig")
+            .field("hosts", &self.driver.get_hosts())
+            .field("name", &self.name)
+            .field("tls", &self.tls)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What connections of this cluster call themselves, so that a claim can tell them from others.
+pub(crate) fn application_name(name: &str) -> String {
+    format!("leasehold/{name}")
+}
+
+/// Longest name: with its prefix it must fit PostgreSQL's 63 bytes for an application name, uncut.
+const NAME_MAX: usize = 48;
+
+fn check_name(name: &str) -> Result<(), InvalidConfig> {
+    let lawful = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
+    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(lawful) {
+        let rule = "1 to 48 of the characters a-z, 0-9, `-`, `_` and `.`";
+        return Err(InvalidConfig(format!("`{name}` cannot be the name of a cluster: {rule}")));
+    }
+    Ok(())
+}
+
+/// The parameters of the URL that the driver does not know.
+#[derive(Default)]
+struct Ours {
+    sslmode: Option<String>,
+    files: TlsFiles,
+    password_file: Option<PathBuf>,
+}
+
+/// Splits a URL into our parameters and what the driver reads.
+fn take_ours(url: &str) -> Result<(Ours, String), InvalidConfig> {
+    let (base, query) = url.split_once('?').unwrap_or((url, ""));
+    let (mut ours, mut rest) = (Ours::default(), Vec::new());
+    for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+        let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let value = percent_decode_str(value).decode_utf8();
+        let value = value.map_err(|_| InvalidConfig(format!("`{key}` is not UTF-8")))?.into_owned();
+        match key {
+            "sslmode" => ours.sslmode = Some(value),
+            "sslrootcert" => ours.files.roots = Some(value.into()),
+            "sslcert" => ours.files.certificate = Some(value.into()),
+            "sslkey" => ours.files.key = Some(value.into()),
+            "password_file" => ours.password_file = Some(value.into()),
+            _ => rest.push(parameter),
+        }
+    }
+    let rest = if rest.is_empty() { base.to_owned() } else { format!("{base}?{}", rest.join("&")) };
+    Ok((ours, rest))
+}
+
+impl Ours {
+    fn password(
+        &self,
+        in_url: bool,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Option<String>, InvalidConfig> {
+        match &self.password_file {
+            Some(_) if in_url => Err(InvalidConfig("a password in the URL and `password_file`".to_owned())),
+            Some(file) => read_secret(file).map(Some),
+            None if in_url => Ok(None),
+            None => Ok(environment(PASSWORD_VARIABLE)),
+        }
+    }
+
+    fn tls(self, driver: &tokio_postgres::Config) -> Result<Option<TlsFiles>, InvalidConfig> {
+        let asked = match self.sslmode.as_deref() {
+            None => !driver.get_hosts().iter().all(is_local),
+            Some("disable") => false,
+            Some("verify-full") => true,
+            Some(other) => {
+                let message = format!("`sslmode={other}`: use `verify-full` or `disable`");
+                return Err(InvalidConfig(message));
+            }
+        };
+        if !asked && self.files != TlsFiles::default() {
+            return Err(InvalidConfig(
+                "certificates are given, but no TLS: add `sslmode=verify-full`".into(),
+            ));
+        }
+        if self.files.certificate.is_some() != self.files.key.is_some() {
+            return Err(InvalidConfig("`sslcert` and `sslkey` belong together".to_owned()));
+        }
+        Ok(asked.then_some(self.files))
+    }
+}
+
+fn is_local(host: &Host) -> bool {
+    match host {
+        Host::Tcp(name) => {
+            name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
+        }
+        Host::Unix(_) => true,
+    }
+}
+
+fn read_secret(file: &Path) -> Result<String, InvalidConfig> {
+    let text = std::fs::read_to_string(file)
+        .map_err(|error| InvalidConfig(format!("password_file {}: {error}", file.display())))?;
+    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(url: &str) -> Result<PostgresConfig, InvalidConfig> {
+        PostgresConfig::from_url(url, "main", |_| None)
+    }
+
+    #[test]
+    fn tls_is_the_default_except_on_this_machine() {
+        assert!(read("postgres://u@db.example.net/d").unwrap().tls.is_some());
+        assert!(read("postgres://u@127.0.0.1,db.example.net/d").unwrap().tls.is_some());
+        assert!(read("postgres://u@127.0.0.1/d").unwrap().tls.is_none());
+        assert!(read("postgres://u@db.example.net/d?sslmode=disable").unwrap().tls.is_none());
+        let files = read("postgres://u@[::1]/d?sslmode=verify-full&sslrootcert=/a%20b").unwrap().tls.unwrap();
+        assert_eq!(files.roots, Some("/a b".into()));
+    }
+
+    #[test]
+    fn half_measures_are_refused() {
+        for query in ["sslmode=prefer", "sslmode=require", "sslmode=verify-full&sslcert=/c", "sslrootcert=/r"]
+        {
+            assert!(read(&format!("postgres://u@localhost/d?{query}")).is_err(), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_password_comes_from_url_file_or_environment_and_is_never_shown() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("password");
+        std::fs::write(&file, "from-file\n").unwrap();
+        let with_file = format!("postgres://u@localhost/d?password_file={}", file.display());
+        let from_environment = |name: &str| (name == PASSWORD_VARIABLE).then(|| "from-env".to_owned());
+        let cases = [
+            ("postgres://u:from-url@localhost/d", "from-url"),
+            (&with_file, "from-file"),
+            ("postgres://u@localhost/d", "from-env"),
+        ];
+        for (url, wanted) in cases {
+            let config = PostgresConfig::from_url(url, "main", from_environment).unwrap();
+            assert_eq!(config.driver.get_password(), Some(wanted.as_bytes()));
+            assert!(!format!("{config:?}").contains(wanted));
+        }
+        let bad = read("postgres://u:s3cret@host:notaport/d").unwrap_err();
+        assert!(!bad.to_string().contains("s3cret"));
+    }
+
+    #[test]
+    fn a_name_is_short_and_plain() {
+        for name in ["", "Main", "a b", "a/b", &"x".repeat(49)] {
+            assert!(PostgresConfig::from_url("postgres://u@localhost/d", name, |_| None).is_err(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! Reads a journal, on a connection of its own.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use leasehold_journal::{
+    Batch, Committed, Hash, Head, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail, chain,
+};
+use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
+use tokio_postgres::Row;
+use tokio_postgres::types::ToSql;
+
+use crate::connection::{Connection, Connector, Trouble};
+use crate::row::{self, number};
+use crate::sql;
+
+/// As many slots as one read gives: enough that replay is not bound by round trips.
+const SLOTS_PER_READ: i64 = 512;
+/// And as many bytes: what a standby may have to hold in memory twice.
+const BYTES_PER_READ: i64 = 4 << 20;
+
+pub(crate) struct PostgresReader {
+    connector: Connector,
+    /// None until the first use and after an error.
+    connection: Option<Connection>,
+    /// The snapshot being read and the hash over its chunks until now.
+    progress: Option<Progress>,
+}
+
+/// How far the chunks of a snapshot were read, in order.
+struct Progress {
+    info: SnapshotInfo,
+    next: u32,
+    hasher: SnapshotHasher,
+}
+
+impl PostgresReader {
+    pub(crate) fn new(connector: Connector) -> Self {
+        Self { connector, connection: None, progress: None }
+    }
+
+    /// One slot, for those who look for the first damaged one.
+    pub(crate) async fn one(&mut self, slot: Slot) -> Result<Option<Committed>, ReadError> {
+        match self.some_slots(slot, 1).await? {
+            Slots::Found(found) => Ok(found.into_iter().next()),
+            Slots::Compacted { .. } => Ok(None),
+        }
+    }
+
+    async fn some_slots(&mut self, from: Slot, most: i64) -> Result<Slots, ReadError> {
+        let from = from.max(Slot(1));
+        let name = self.connector.config.name.clone();
+        let rows = self.read(sql::SLOTS, &[&name, &number(from.0), &most, &BYTES_PER_READ]).await?;
+        let Some(first) = rows.first() else { return Ok(Slots::Found(Vec::new())) };
+        let (low, tail) = (row::slot(first, 0), row::slot(first, 1));
+        if from <= low {
+            return Ok(Slots::Compacted { oldest: low.next() });
+        }
+        if from > tail {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        if first.get::<_, Option<i64>>(2).is_none() {
+            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
+        }
+        let found: Option<Vec<_>> = rows.iter().map(committed_of).collect();
+        let found =
+            found.ok_or_else(|| damaged_slot(from, "a column here or after it has a wrong length"))?;
+        check_chain(from, &found)?;
+        Ok(Slots::Found(found))
+    }
+
+    /// Runs one reading statement; the connection is kept only if it worked.
+    async fn read(&mut self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, ReadError> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => self.connector.connect().await.map_err(unavailable)?,
+        };
+        let rows = match connection.query(text, parameters).await {
+            Ok(rows) => rows,
+            Err(Trouble::NoTable) => Vec::new(),
+            Err(trouble) => return Err(unavailable(trouble)),
+        };
+        self.connection = Some(connection);
+        Ok(rows)
+    }
+
+    /// One chunk as stored, if the snapshot is still the current one.
+    async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let name = self.connector.config.name.clone();
+        let whole: &[u8] = &snapshot.hash.0;
+        let column =
+            i32::try_from(index).map_err(|_| damaged_snapshot(snapshot, "there is no such chunk"))?;
+        let rows = self.read(sql::CHUNK, &[&name, &number(snapshot.at.slot.0), &whole, &column]).await?;
+        let row = rows.first().ok_or(ReadError::Replaced)?;
+        match row.get::<_, Option<&[u8]>>(0) {
+            Some(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+            None => Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing"))),
+        }
+    }
+
+    /// Takes a chunk into the running hash. Chunks read out of order begin again with the first.
+    async fn hash_up_to(
+        &mut self,
+        snapshot: &SnapshotInfo,
+        index: u32,
+        chunk: &Bytes,
+    ) -> Result<Hash, ReadError> {
+        let mut progress = match self.progress.take() {
+            Some(progress) if progress.info == *snapshot && progress.next <= index => progress,
+            _ => Progress { info: snapshot.clone(), next: 0, hasher: SnapshotHasher::default() },
+        };
+        while progress.next < index {
+            progress.hasher.update(&self.stored_chunk(snapshot, progress.next).await?);
+            progress.next += 1;
+        }
+        progress.hasher.update(chunk);
+        progress.next += 1;
+        let hash = progress.hasher.finish();
+        self.progress = Some(progress);
+        Ok(hash)
+    }
+}
+
+fn unavailable(trouble: Trouble) -> ReadError {
+    ReadError::Unavailable(trouble.to_string())
+}
+
+fn damaged_snapshot(snapshot: &SnapshotInfo, detail: &str) -> ReadError {
+    ReadError::Corrupt { place: format!("snapshot at slot {}", snapshot.at.slot), detail: detail.to_owned() }
+}
+
+fn damaged_slot(slot: Slot, detail: &str) -> ReadError {
+    ReadError::Corrupt { place: format!("slot {slot}"), detail: detail.to_owned() }
+}
+
+/// The head of a row of [`sql::HEAD`].
+fn head_of(row: &Row) -> Option<Head> {
+    Some(Head {
+        cluster: ClusterId::from_bytes(row::fixed(row, 0)?),
+        epoch: Epoch(row::counter(row, 1)),
+        nonce: Nonce::from_bytes(row::fixed(row, 2)?),
+        tail: Tail { slot: row::slot(row, 3), hash: row::hash(row, 4)? },
+        beat: row::counter(row, 5),
+    })
+}
+
+/// A slot of a row of [`sql::SLOTS`], or `None` when a column is damaged.
+fn committed_of(row: &Row) -> Option<Committed> {
+    let batch = Batch {
+        slot: row::slot(row, 2),
+        id: row::batch_id(row, 4)?,
+        prev_hash: row::hash(row, 5)?,
+        body: row::body(row, 7),
+    };
+    Some(Committed { batch, epoch: Epoch(row::counter(row, 3)), hash: row::hash(row, 6)? })
+}
+
+/// Checks that slots follow each other from `from` on and that each is what its hash says (J9, J12).
+fn check_chain(from: Slot, found: &[Committed]) -> Result<(), ReadError> {
+    let mut wanted = (from, None);
+    for committed in found {
+        let (slot, before) = wanted;
+        if committed.batch.slot != slot {
+            return Err(damaged_slot(slot, "it is before the tail but cannot be read"));
+        }
+        if before.is_some_and(|hash| hash != committed.batch.prev_hash)
+            || committed.hash != chain(&committed.batch, committed.epoch)
+        {
+            return Err(damaged_slot(slot, "it is not what its hash says"));
+        }
+        wanted = (slot.next(), Some(committed.hash));
+    }
+    Ok(())
+}
+
+#[async_trait]
+impl Reader for PostgresReader {
+    async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
+        let name = self.connector.config.name.clone();
+        let rows = self.read(sql::SNAPSHOT, &[&name]).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        let slot = row::slot(row, 0);
+        let info = (|| {
+            let chunks = u32::try_from(row.get::<_, i32>(2)).ok()?;
+            let at = Tail { slot, hash: row::hash(row, 1)? };
+            Some(SnapshotInfo { at, chunks, hash: row::hash(row, 3)? })
+        })();
+        info.map(Some).ok_or_else(|| damaged_slot(slot, "the pointer to its snapshot is damaged"))
+    }
+
+    async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let chunk = self.stored_chunk(snapshot, index).await?;
+        let hash = self.hash_up_to(snapshot, index, &chunk).await?;
+        if index + 1 == snapshot.chunks && hash != snapshot.hash {
+            return Err(damaged_snapshot(snapshot, "its chunks are not what its hash says"));
+        }
+        Ok(chunk)
+    }
+
+    async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {
+        self.some_slots(from, SLOTS_PER_READ).await
+    }
+
+    async fn head(&mut self) -> Result<Head, ReadError> {
+        let name = self.connector.config.name.clone();
+        let rows = self.read(sql::HEAD, &[&name]).await?;
+        let row = rows.first().ok_or_else(|| unavailable(Trouble::NoTable))?;
+        let damaged =
+            ReadError::Corrupt { place: "head".to_owned(), detail: "a column has a wrong length".into() };
+        head_of(row).ok_or(damaged)
+    }
+}

@@ -1,0 +1,156 @@
+//! The one writer of an epoch.
+
+use async_trait::async_trait;
+use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Writer, chain};
+use leasehold_types::{Epoch, Nonce};
+use tokio_postgres::Statement;
+
+use crate::connection::{Connection, Connector, Trouble};
+use crate::row::{self, number};
+use crate::sql;
+
+/// A row of PostgreSQL may be a gigabyte; a batch this large takes as long as is good for those who wait behind it.
+pub(crate) const LIMITS: Limits =
+    Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
+
+/// Who may append: the epoch and nonce of one claim.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Holder {
+    pub(crate) epoch: Epoch,
+    pub(crate) nonce: Nonce,
+}
+
+/// A connection with everything prepared, so that an append is one round trip.
+pub(crate) struct WriteLink {
+    connection: Connection,
+    append: Statement,
+    look: Statement,
+    beat: Statement,
+}
+
+impl WriteLink {
+    pub(crate) async fn over(connection: Connection) -> Result<Self, Trouble> {
+        let append = connection.prepare(sql::APPEND).await?;
+        let look = connection.prepare(sql::LOOK).await?;
+        let beat = connection.prepare(sql::BEAT).await?;
+        Ok(Self { connection, append, look, beat })
+    }
+
+    /// One attempt to commit a batch: whether the engine has done it.
+    pub(crate) async fn append(&self, name: &str, holder: Holder, batch: &Batch) -> Result<bool, Trouble> {
+        let hash = chain(batch, holder.epoch);
+        let (epoch, slot) = (number(holder.epoch.0), number(batch.slot.0));
+        let (nonce, id): (&[u8], [u8; 16]) = (holder.nonce.as_bytes(), batch.id.0.to_be_bytes());
+        let (id, prev, hash, body): (&[u8], &[u8], &[u8], &[u8]) =
+            (&id, &batch.prev_hash.0, &hash.0, &batch.body);
+        let rows = self
+            .connection
+            .run(&self.append, &[&name, &epoch, &nonce, &slot, &id, &prev, &hash, &body])
+            .await?;
+        Ok(!rows.is_empty())
+    }
+
+    /// Tells why the engine has not appended: fenced, ours already, or something else is in the way.
+    async fn explain(&self, name: &str, holder: Holder, batch: &Batch) -> Result<Outcome, Trouble> {
+        let rows = self.connection.run(&self.look, &[&name, &number(batch.slot.0)]).await?;
+        let Some(row) = rows.first().filter(|row| is_held_by(row, holder)) else {
+            return Ok(Outcome::Fenced);
+        };
+        let Some(id) = row::batch_id(row, 2) else {
+            return Ok(Outcome::Conflict(None));
+        };
+        // The hash is over slot, epoch, id, body and all before: the same hash is the same batch in the same place,
+        // be it from an earlier epoch.
+        if row::hash(row, 3) == Some(chain(batch, Epoch(row::counter(row, 4)))) {
+            // Seen is not durable: a primary that is cut off from its standbys shows what it has not replicated. A
+            // committed write behind it in the same log is proof.
+            return self.beat(name, holder).await;
+        }
+        Ok(Outcome::Conflict(Some(id)))
+    }
+
+    pub(crate) async fn beat(&self, name: &str, holder: Holder) -> Result<Outcome, Trouble> {
+        let nonce: &[u8] = holder.nonce.as_bytes();
+        let rows = self.connection.run(&self.beat, &[&name, &number(holder.epoch.0), &nonce]).await?;
+        Ok(if rows.is_empty() { Outcome::Fenced } else { Outcome::Committed })
+    }
+}
+
+fn is_held_by(row: &tokio_postgres::Row, holder: Holder) -> bool {
+    row::counter(row, 0) == holder.epoch.0 && row::fixed(row, 1) == Some(*holder.nonce.as_bytes())
+}
+
+pub(crate) struct PostgresWriter {
+    connector: Connector,
+    holder: Holder,
+    /// None after an unknown outcome: the next attempt is made on a new connection, since the old one may be stuck.
+    link: Option<WriteLink>,
+}
+
+impl PostgresWriter {
+    pub(crate) fn new(connector: Connector, holder: Holder, link: WriteLink) -> Self {
+        Self { connector, holder, link: Some(link) }
+    }
+
+    /// Takes the link out, or makes a new one. It is put back only after a known outcome.
+    async fn link(&mut self) -> Result<WriteLink, Trouble> {
+        match self.link.take() {
+            Some(link) => Ok(link),
+            None => WriteLink::over(self.connector.connect().await?).await,
+        }
+    }
+
+    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+        let link = self.link().await?;
+        let name = self.connector.name();
+        let outcome = match link.append(name, self.holder, batch).await {
+            Ok(true) => Outcome::Committed,
+            Ok(false) => link.explain(name, self.holder, batch).await?,
+            Err(Trouble::Forbidden(_)) => link.explain(name, self.holder, batch).await?,
+            Err(trouble) => return Err(trouble),
+        };
+        self.link = Some(link);
+        Ok(outcome)
+    }
+
+    async fn try_beat(&mut self) -> Result<Outcome, Trouble> {
+        let link = self.link().await?;
+        let outcome = link.beat(self.connector.name(), self.holder).await?;
+        self.link = Some(link);
+        Ok(outcome)
+    }
+}
+
+#[async_trait]
+impl Writer for PostgresWriter {
+    async fn append(&mut self, batch: &Batch) -> Outcome {
+        if batch.body.len() > LIMITS.body_bytes {
+            return match self.confirm().await {
+                Confirmation::Fenced => Outcome::Fenced,
+                _ => Outcome::Conflict(None),
+            };
+        }
+        self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+    }
+
+    /// A committed write: a deposed primary still answers SELECT.
+    async fn confirm(&mut self) -> Confirmation {
+        match self.beat().await {
+            Outcome::Committed => Confirmation::Current,
+            Outcome::Fenced => Confirmation::Fenced,
+            other => Confirmation::Unknown(format!("{other:?}")),
+        }
+    }
+
+    async fn beat(&mut self) -> Outcome {
+        self.try_beat().await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+    }
+
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn room(&self) -> Room {
+        Room::Plenty
+    }
+}
