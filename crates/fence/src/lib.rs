@@ -35,8 +35,29 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+#[cfg(feature = "mariadb")]
+pub mod mariadb;
+#[cfg(feature = "postgres")]
+pub mod postgres;
+pub mod sql;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use contract::{
     Admitted, AdmittedMut, Ask, Fence, FenceError, Grant, Kind, Policy, Rejection, Row, SharedSteps, Span,
     Verdict, decide, decide_claim,
 };
+
+/// The pages of the guide, whose examples are tests of this crate.
+#[cfg(doctest)]
+mod guide {
+    #[cfg(feature = "mariadb")]
+    #[doc = include_str!("../../../docs/guide/fences/mariadb.md")]
+    struct Mariadb;
+    #[cfg(feature = "postgres")]
+    #[doc = include_str!("../../../docs/guide/fences/postgres.md")]
+    struct Postgres;
+    #[cfg(feature = "sqlite")]
+    #[doc = include_str!("../../../docs/guide/fences/sqlite.md")]
+    struct Sqlite;
+}

@@ -22,8 +22,8 @@ pub async fn agreement(protected: &impl Protected, seed: u64) {
         let name = ResourceName::new(&format!("agreement/{seed}/{round}")).expect("a valid name");
         let fence = match round % 3 {
             0 => Fence::of(&name),
-            1 => Fence::of(&name).strict(),
-            _ => Fence::of(&name).each_permit(),
+            2 if protected.keeps_permits() => Fence::of(&name).each_permit(),
+            _ => Fence::of(&name).strict(),
         };
         story(protected, &fence, &mut random, seed).await;
     }

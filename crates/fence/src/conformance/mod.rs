@@ -28,6 +28,11 @@ pub type Outcome = Result<(), FenceError<Failure>>;
 
 /// A thing of lines, protected by the adapter under test.
 pub trait Protected: Sync {
+    /// Whether this fence can keep one maximum for each permit. If not, nothing is asked of it that needs it.
+    fn keeps_permits(&self) -> bool {
+        true
+    }
+
     /// Appends a line to the thing that this fence protects, in one atomic step with the check.
     ///
     /// [`FenceError::Store`] means that the outcome is unknown: the line may be there or not.

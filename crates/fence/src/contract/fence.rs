@@ -82,6 +82,12 @@ impl Fence {
         self.span
     }
 
+    /// Whether this grant's tokens mean anything here, as far as the declaration says.
+    #[cfg(any(feature = "_sql", test))]
+    pub(crate) fn fences(&self, grant: &super::Grant) -> bool {
+        grant.resource() == &self.guard && self.takes(grant.kind())
+    }
+
     /// Whether grants of this kind are fenced here.
     pub(crate) fn takes(&self, kind: Kind) -> bool {
         match self.span {

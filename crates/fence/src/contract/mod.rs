@@ -16,3 +16,20 @@ pub use fence::{Fence, Policy, Span};
 pub use grant::{Ask, Grant, Kind, SharedSteps};
 pub use row::Row;
 pub use verdict::{FenceError, Rejection, Verdict};
+
+/// The claim that shuts out this grant and all before it: made by no holder, on behalf of all that come later.
+#[cfg(feature = "_sql")]
+pub(crate) fn after(grant: &Grant) -> Grant {
+    // Past the largest token there is none to shut out the last one: the service refuses to go there.
+    let next = leasehold_types::FencingToken::new(grant.token().get() + 1).unwrap_or(grant.token());
+    Grant::new(grant.resource().clone(), next, grant.kind())
+}
+
+/// What [`after`] is for: a maximum that is already higher is what was wanted.
+#[cfg(feature = "_sql")]
+pub(crate) fn raised<E>(claimed: Result<(), FenceError<E>>) -> Result<(), FenceError<E>> {
+    match claimed {
+        Err(FenceError::Rejected(Rejection::Stale { .. })) => Ok(()),
+        other => other,
+    }
+}

@@ -1,0 +1,129 @@
+//! The fence table.
+
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{GenericClient, Transaction};
+
+use super::Error;
+use crate::sql::{FENCE_TABLE, Form};
+use crate::{Admitted, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
+
+/// A rejected row is read again with a lock; if it would be admitted by then, the second attempt admits it.
+const ATTEMPTS: usize = 3;
+
+/// Checks the ask and advances the fence in the open transaction. What is written with the [`Admitted`] is there
+/// exactly if the advance is. One round trip when admitted.
+///
+/// Not cancel-safe for the transaction: roll back if the call was dropped.
+///
+/// # Errors
+/// Rejected: roll back and stop the work. Store: roll back; the caller may try again.
+pub async fn admit<'tx, 'conn, 'ask>(
+    transaction: &'tx Transaction<'conn>,
+    fence: &Fence,
+    ask: impl Into<Option<&'ask Ask>>,
+) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
+    let ask = ask.into().ok_or(FenceError::Rejected(Rejection::MissingToken))?;
+    if !ask.grant().advances() {
+        make(transaction, fence, ask.grant()).await?;
+        return match decide(fence, read(transaction, fence, ask.grant()).await?.as_ref(), Some(ask)) {
+            Verdict::Admitted(_) => Ok(Admitted::new(transaction, ask)),
+            Verdict::Rejected(rejection) => Err(FenceError::Rejected(rejection)),
+        };
+    }
+    for _ in 0..ATTEMPTS {
+        if advance(transaction, fence, ask).await? {
+            return Ok(Admitted::new(transaction, ask));
+        }
+        let row = read(transaction, fence, ask.grant()).await?;
+        if let Verdict::Rejected(rejection) = decide(fence, row.as_ref(), Some(ask)) {
+            return Err(FenceError::Rejected(rejection));
+        }
+    }
+    Err(FenceError::Corrupt(format!("the row of fence {} does not stay", fence.name())))
+}
+
+/// Raises the maximum before the first read, so that no older holder can write between that read and the write that
+/// follows from it. On a connection, or in a transaction of its own that is committed before the read.
+///
+/// Cancel-safe on a connection: the claim happened or not, and can be repeated.
+///
+/// # Errors
+/// Rejected: the lease is lost. Store: try again.
+pub async fn claim(client: &impl GenericClient, fence: &Fence, grant: &Grant) -> Result<(), Error> {
+    let sql = format!(
+        "INSERT INTO {FENCE_TABLE} AS f (name, permit, guard, token, writes) VALUES ($1, $2, $3, $4, 0) \
+         ON CONFLICT (name, permit) DO UPDATE SET token = EXCLUDED.token, writes = 0 \
+         WHERE f.guard = EXCLUDED.guard AND f.token < EXCLUDED.token"
+    );
+    if fence.fences(grant) && grant.advances() && execute(client, &sql, fence, grant).await? == 1 {
+        return Ok(());
+    }
+    match decide_claim(fence, read(client, fence, grant).await?.as_ref(), grant) {
+        Verdict::Rejected(rejection) => Err(FenceError::Rejected(rejection)),
+        Verdict::Admitted(_) => Ok(()),
+    }
+}
+
+/// Shuts out this grant and all before it, as after a force-release: only later grants are admitted.
+///
+/// # Errors
+/// As [`claim`]; a maximum that is already higher is no error.
+pub async fn raise_past(client: &impl GenericClient, fence: &Fence, grant: &Grant) -> Result<(), Error> {
+    crate::contract::raised(claim(client, fence, &crate::contract::after(grant)).await)
+}
+
+/// Check and advance as one statement; whether it admitted.
+async fn advance(transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<bool, Error> {
+    let form = Form::of(fence, ask);
+    let sql = if form.admits_first() {
+        format!(
+            "INSERT INTO {FENCE_TABLE} AS f (name, permit, guard, token, writes) VALUES ($1, $2, $3, $4, 1) \
+             ON CONFLICT (name, permit) DO UPDATE SET token = EXCLUDED.token, \
+             writes = CASE WHEN f.token = EXCLUDED.token THEN f.writes + 1 ELSE 1 END \
+             WHERE f.guard = EXCLUDED.guard AND {}",
+            form.condition("f.token", "f.writes", "EXCLUDED.token")
+        )
+    } else {
+        format!(
+            "UPDATE {FENCE_TABLE} AS f SET writes = f.writes + 1 \
+             WHERE f.name = $1 AND f.permit = $2 AND f.guard = $3 AND {}",
+            form.condition("f.token", "f.writes", "$4")
+        )
+    };
+    if form == Form::Never {
+        return Ok(false);
+    }
+    Ok(execute(transaction, &sql, fence, ask.grant()).await? == 1)
+}
+
+/// Makes the row of a fence that has none: a shared grant needs one to hold on to, so that no exclusive grant makes it
+/// meanwhile.
+async fn make(transaction: &Transaction<'_>, fence: &Fence, grant: &Grant) -> Result<(), Error> {
+    let sql = format!(
+        "INSERT INTO {FENCE_TABLE} (name, permit, guard, token, writes) VALUES ($1, $2, $3, 0, 0) \
+         ON CONFLICT (name, permit) DO NOTHING"
+    );
+    if fence.fences(grant) {
+        execute(transaction, &sql, fence, grant).await?;
+    }
+    Ok(())
+}
+
+async fn execute(client: &impl GenericClient, sql: &str, fence: &Fence, grant: &Grant) -> Result<u64, Error> {
+    let (name, guard, permit) = (fence.name().as_str(), fence.guard().as_str(), grant.row_number());
+    let token = i64::try_from(grant.token().get()).expect("tokens are below 2^53");
+    let params: [(&(dyn ToSql + Sync), Type); 4] =
+        [(&name, Type::TEXT), (&permit, Type::INT8), (&guard, Type::TEXT), (&token, Type::INT8)];
+    Ok(client.execute_typed(sql, &params).await?)
+}
+
+/// The row, held until the transaction ends: against everyone for an advancing grant, against writers for a shared.
+async fn read(client: &impl GenericClient, fence: &Fence, grant: &Grant) -> Result<Option<Row>, Error> {
+    let hold = if grant.advances() { "FOR UPDATE" } else { "FOR SHARE" };
+    let sql =
+        format!("SELECT guard, token, writes FROM {FENCE_TABLE} WHERE name = $1 AND permit = $2 {hold}");
+    let (name, permit) = (fence.name().as_str(), grant.row_number());
+    let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&permit, Type::INT8)];
+    let kept = client.query_typed_opt(&sql, &params).await?;
+    kept.map(|row| crate::sql::row(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?)).transpose()
+}

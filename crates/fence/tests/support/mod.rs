@@ -1,0 +1,47 @@
+//! What the tests of several adapters share.
+
+#![allow(dead_code, reason = "each test file uses its own part of it")]
+
+use leasehold_fence::conformance::{Failure, Outcome};
+use leasehold_fence::{FenceError, Grant};
+use leasehold_types::{FencingToken, ResourceName};
+
+/// The seed of random tests; `LEASEHOLD_SEED=N` repeats a failed run.
+pub(crate) fn seed() -> u64 {
+    std::env::var("LEASEHOLD_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_261_115)
+}
+
+pub(crate) fn name(text: &str) -> ResourceName {
+    ResourceName::new(text).expect("a valid name")
+}
+
+pub(crate) fn grant(resource: &str, token: u64) -> Grant {
+    Grant::exclusive(name(resource), FencingToken::new(token).expect("a valid token"))
+}
+
+/// The adapter's error as the suite's.
+pub(crate) fn failure<E: Into<Failure>>(error: FenceError<E>) -> FenceError<Failure> {
+    match error {
+        FenceError::Rejected(rejection) => FenceError::Rejected(rejection),
+        FenceError::Store(error) => FenceError::Store(error.into()),
+        FenceError::Corrupt(why) => FenceError::Corrupt(why),
+    }
+}
+
+/// A store's error as an unknown outcome.
+pub(crate) fn unknown<E: Into<Failure>>(error: E) -> FenceError<Failure> {
+    FenceError::Store(error.into())
+}
+
+/// The word of an outcome.
+pub(crate) fn word<T, E>(outcome: &Result<T, FenceError<E>>) -> &'static str {
+    match outcome {
+        Ok(_) => "admitted",
+        Err(FenceError::Rejected(rejection)) => rejection.as_str(),
+        Err(FenceError::Store(_)) => "store",
+        Err(FenceError::Corrupt(_)) => "corrupt",
+    }
+}
+
+/// The type that the suite wants.
+pub(crate) type Suite = Outcome;
