@@ -1,0 +1,67 @@
+//! A record that was changed behind our back (J12).
+
+use leasehold_journal::{Claim, Journal, OpenError, Outcome, ReadError};
+use leasehold_testbed::{Setup, postgres_with};
+use leasehold_types::Slot;
+
+use crate::kit::{Node, claim, journal, raw, read_all};
+
+#[tokio::test]
+async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let journal = journal(server.url());
+    let mut node = Node::open(&journal).await;
+    for body in ["one", "two", "three"] {
+        node.commit(body).await;
+    }
+    let operator = raw(server.url()).await;
+    operator.execute("UPDATE leasehold.slots SET body = 'forged' WHERE slot = 2", &[]).await.unwrap();
+    let read = node.opened.reader.slots(Slot(1)).await;
+    assert!(matches!(&read, Err(ReadError::Corrupt { place, .. }) if place == "slot 2"), "{read:?}");
+
+    let mut recovered = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+    assert_eq!(recovered.tail.slot, Slot(1));
+    assert!(recovered.loss.as_deref().is_some_and(|loss| loss.starts_with("slots 2 to 3")), "{recovered:?}");
+    assert_eq!(read_all(recovered.reader.as_mut()).await.len(), 1);
+    let mut node = Node { tail: recovered.tail, opened: recovered };
+    node.commit("goes on").await;
+}
+
+#[tokio::test]
+async fn a_missing_last_slot_is_refused() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let journal = journal(server.url());
+    let mut node = Node::open(&journal).await;
+    node.commit("one").await;
+    node.commit("two").await;
+    let operator = raw(server.url()).await;
+    operator.execute("DELETE FROM leasehold.slots WHERE slot = 2", &[]).await.unwrap();
+    let opened = journal.open(claim()).await;
+    assert!(matches!(&opened, Err(OpenError::Corrupt { place, .. }) if place == "slot 2"), "{opened:?}");
+}
+
+#[tokio::test]
+async fn a_damaged_chunk_is_not_given_as_the_last() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("one").await;
+    node.opened.snapshots.begin(node.tail).await.unwrap();
+    for chunk in ["first", "second"] {
+        node.opened.snapshots.chunk(chunk.into()).await.unwrap();
+    }
+    assert_eq!(node.opened.snapshots.install(Slot(1)).await, Outcome::Committed);
+    let operator = raw(server.url()).await;
+    operator.execute("UPDATE leasehold.chunks SET body = 'forged' WHERE index = 0", &[]).await.unwrap();
+    let info = node.opened.reader.snapshot().await.unwrap().unwrap();
+    assert!(matches!(node.opened.reader.chunk(&info, 1).await, Err(ReadError::Corrupt { .. })));
+}
+
+#[tokio::test]
+async fn a_newer_format_is_left_alone() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let journal = journal(server.url());
+    Node::open(&journal).await;
+    let operator = raw(server.url()).await;
+    operator.execute("UPDATE leasehold.head SET format = 2", &[]).await.unwrap();
+    assert!(matches!(journal.open(claim()).await, Err(OpenError::TooNew(_))));
+}

@@ -1,0 +1,122 @@
+//! Outcomes that are unknown, and how they are resolved (J2, J3).
+
+use std::time::Duration;
+
+use leasehold_journal::{Confirmation, Journal, Outcome};
+use leasehold_journal_postgres::PostgresJournal;
+use leasehold_testbed::postgres;
+
+use crate::kit::{Node, config, journal, raw, read_all};
+use crate::proxy::Proxy;
+
+fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(_))
+}
+
+#[tokio::test]
+async fn an_engine_that_crashed_and_came_back_has_the_batch_once() {
+    let server = postgres();
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("before").await;
+    server.kill(0);
+    let batch = node.batch("in doubt");
+    for _ in 0..2 {
+        let outcome = node.append(&batch).await;
+        assert!(is_unknown(&outcome), "{outcome:?}");
+    }
+    assert!(matches!(node.opened.writer.confirm().await, Confirmation::Unknown(_)));
+    assert!(node.opened.reader.head().await.is_err());
+    server.restart(0);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    assert_eq!(node.opened.writer.confirm().await, Confirmation::Current);
+    node.commit("after").await;
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_paused_engine_is_unknown_in_time() {
+    let server = postgres();
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("before").await;
+    // The postmaster is paused, and with it everybody who connects; its children go on.
+    server.pause(0);
+    assert_eq!(node.opened.writer.beat().await, Outcome::Committed);
+    let second = journal(server.url());
+    let late = tokio::time::timeout(Duration::from_secs(8), second.open(crate::kit::claim()));
+    assert!(late.await.expect("gives up by itself").is_err());
+    server.resume(0);
+    node.commit("after").await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_found_to_be_ours() {
+    let server = postgres();
+    let proxy = Proxy::before(server.url()).await;
+    let mut node = Node::open(&journal(proxy.url())).await;
+    for round in 1..=5 {
+        let batch = node.batch("answer lost");
+        proxy.lose_next_answer();
+        let outcome = node.append(&batch).await;
+        assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
+        assert_eq!(node.append(&batch).await, Outcome::Committed, "round {round}");
+    }
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_commit_that_waits_for_a_standby_is_unknown_and_so_is_a_cancelled_wait() {
+    let server = postgres();
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("before").await;
+    let operator = raw(server.url()).await;
+    let set = |names: &str| format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
+    operator.batch_execute(&set("nobody")).await.unwrap();
+    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
+    // Nobody confirms: it is not committed for us, whatever the primary itself shows to readers.
+    let batch = node.batch("waits");
+    let outcome = node.append(&batch).await;
+    assert!(is_unknown(&outcome), "{outcome:?}");
+    // The wait is cancelled: the primary then says COMMIT, with a warning. And what can be seen is not yet durable.
+    for _ in 0..2 {
+        let cancel = async {
+            while operator.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+                tokio::task::yield_now().await;
+            }
+        };
+        let (outcome, _) =
+            tokio::join!(node.append(&batch), tokio::time::timeout(Duration::from_millis(900), cancel));
+        assert!(is_unknown(&outcome), "{outcome:?}");
+    }
+    operator.batch_execute(&set("")).await.unwrap();
+    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let mut outcome = node.append(&batch).await;
+    while is_unknown(&outcome) {
+        outcome = node.append(&batch).await;
+    }
+    assert_eq!(outcome, Outcome::Committed);
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_warning_at_the_commit_makes_it_unknown() {
+    let server = postgres();
+    let patient =
+        PostgresJournal::new(config(server.url()).statement_within(Duration::from_secs(20))).unwrap();
+    let mut node = Node::open(&patient).await;
+    let operator = raw(server.url()).await;
+    operator.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await.unwrap();
+    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let batch = node.batch("cancelled");
+    let cancel = async {
+        let waiting =
+            "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+        while operator.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(node.append(&batch), cancel);
+    assert!(is_unknown(&outcome), "{outcome:?}");
+}
