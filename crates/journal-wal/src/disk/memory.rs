@@ -74,6 +74,7 @@ struct Inner {
     ops: Vec<Op>,
     faults: BTreeMap<usize, Fault>,
     stopped: bool,
+    deaf: bool,
 }
 
 impl Default for MemoryDisk {
@@ -97,6 +98,7 @@ impl MemoryDisk {
             ops: Vec::new(),
             faults: BTreeMap::new(),
             stopped: false,
+            deaf: false,
         })
     }
 
@@ -160,6 +162,11 @@ impl MemoryDisk {
         self.lock_inner().used()
     }
 
+    /// Makes the disk answer that it has synced without doing so, to show that tests notice.
+    pub fn ignore_syncs(&self) {
+        self.lock_inner().deaf = true;
+    }
+
     /// Sets what the file system says of itself.
     pub fn set_suitability(&self, suitability: Suitability) {
         self.lock_inner().suitability = suitability;
@@ -181,6 +188,18 @@ impl MemoryDisk {
         let file = inner.files.get_mut(&id).expect("a name has a file");
         file.live[at] ^= mask;
         file.durable[at] ^= mask;
+    }
+
+    /// Cuts a file off behind everybody's back.
+    ///
+    /// # Panics
+    /// There is no such file.
+    pub fn cut_off(&self, name: &str, bytes: usize) {
+        let mut inner = self.lock_inner();
+        let id = inner.live[name];
+        let file = inner.files.get_mut(&id).expect("a name has a file");
+        file.live.truncate(bytes);
+        file.durable.truncate(bytes);
     }
 }
 
@@ -250,7 +269,7 @@ impl Inner {
         }
         self.ops.push(op);
         match self.faults.get(&(self.ops.len() - 1)) {
-            None => (true, Ok(())),
+            None => (!self.deaf || !matches!(op, Op::Sync | Op::SyncDir), Ok(())),
             Some(Fault::Error(kind)) => (false, Err((*kind).into())),
             Some(Fault::Stop) => {
                 self.stopped = true;
@@ -393,12 +412,12 @@ impl DiskFile for MemoryFile {
     fn sync(&self) -> io::Result<()> {
         let mut inner = self.disk.lock_inner();
         let (effective, outcome) = inner.step(Op::Sync);
-        let stopped = inner.stopped;
+        let failed = outcome.is_err() && !inner.stopped;
         let file = inner.files.get_mut(&self.id).expect("an open file");
-        match (effective, stopped) {
-            (true, _) => file.sync(),
-            (false, false) => file.unsynced.clear(),
-            (false, true) => {}
+        if effective {
+            file.sync();
+        } else if failed {
+            file.unsynced.clear();
         }
         outcome
     }
