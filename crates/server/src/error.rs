@@ -85,14 +85,11 @@ fn open_hint(error: &OpenError) -> Option<&'static str> {
             Some("another leasehold serves this directory; stop it, or choose another with --data")
         }
         OpenError::Corrupt { .. } => Some(CORRUPT),
-        OpenError::Regressed(_) => Some(
-            "the journal is older than what was already acknowledged from it; bring the newer one back, or accept the \
-             loss with `leasehold recover`, which raises all tokens",
-        ),
         OpenError::Unsuitable(_) => {
             Some("put the data directory on a local file system that supports locks and fsync")
         }
         OpenError::TooNew(_) => Some("run the version that wrote it, or a newer one"),
-        OpenError::Unavailable(_) | OpenError::LostDuel(_) => None,
+        // The message of a regression is long, and says what to do itself.
+        OpenError::Regressed(_) | OpenError::Unavailable(_) | OpenError::LostDuel(_) => None,
     }
 }

@@ -26,7 +26,7 @@ const HEADERS: usize = 64;
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// Told to a connection above the cap.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncontent-length: 200\r\n\r\n{\"type\":\"urn:leasehold:error:overloaded\",\"title\":\"the node is overloaded\",\"status\":503,\"code\":\"overloaded\",\"detail\":\"too many connections are open right now\",\"retryable\":true,\"sideEffects\":\"none\"}\n\n";
+const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncontent-length: 198\r\n\r\n{\"type\":\"urn:leasehold:error:overloaded\",\"title\":\"the node is overloaded\",\"status\":503,\"code\":\"overloaded\",\"detail\":\"too many connections are open right now\",\"retryable\":true,\"sideEffects\":\"none\"}\n\n";
 
 /// Serves until `drain` turns true, then lets what has begun finish. Cancel-safe: dropping it closes everything.
 pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
@@ -77,7 +77,11 @@ async fn connection(
         return;
     }
     let _open = app.metrics.connection();
-    if grpc::is_http2(&socket).await {
+    let is_http2 = tokio::select! {
+        is_http2 = grpc::is_http2(&socket) => is_http2,
+        () = super::draining(&mut drain) => return,
+    };
+    if is_http2 {
         return grpc::serve_connection(socket, app, drain).await;
     }
     let activity = Arc::new(Activity::default());

@@ -28,7 +28,12 @@ pub(crate) enum Place<'a> {
 impl<'a> Place<'a> {
     /// What this path names.
     pub(crate) fn of(path: &'a str) -> Option<Self> {
-        let mut parts = path.strip_prefix('/')?.split('/');
+        let path = path.strip_prefix('/')?;
+        // No name or id is empty, so neither is a part of a path.
+        if path.ends_with('/') || path.starts_with('/') || path.contains("//") {
+            return None;
+        }
+        let mut parts = path.split('/');
         let parts = [parts.next(), parts.next(), parts.next(), parts.next(), parts.next()];
         Some(match parts {
             [Some(""), None, ..] => Self::Root,
