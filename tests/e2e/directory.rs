@@ -37,7 +37,8 @@ fn a_flipped_bit_in_the_acknowledged_record_is_refused_with_file_and_offset() {
         flip(&file, offset);
         let refused = Server::refused(&data);
         let file_name = file.file_name().unwrap().to_str().unwrap().to_owned();
-        assert_refused(&refused, &["corrupt", &file_name, "offset"]);
+        let sector = format!("at byte {}", offset / 512 * 512);
+        assert_refused(&refused, &["corrupt", &file_name, &sector]);
         flip(&file, offset);
     }
     let server = Server::start(&data);

@@ -5,8 +5,9 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use leasehold_tests::{Http, Seed, Server, until};
+use leasehold_tests::{Answer, Http, Seed, Server, until};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+use serde_json::json;
 
 /// Room for the first segment, a spare, the reserve, and later one more segment.
 const DISK: &str = "size=256m";
@@ -27,29 +28,36 @@ fn on_a_full_disk_releases_work_and_acquires_resume_when_there_is_room() {
 
     let held = acquire_until_refused(&mut http, &mut seed);
     println!("{} locks until the disk was full", held.len());
-    let refused = http.acquire("one more", &seed.uuid(), 3_600_000).unwrap();
+    let refused = acquire(&mut http, "one more", &seed.uuid());
     assert_eq!((refused.status, refused.code().as_str()), (503, "store_unavailable"), "{}", refused.body);
     assert_eq!(refused.json()["sideEffects"], "none");
-    let session = http.post("/v1/sessions", &serde_json::json!({ "ownerId": "test" })).unwrap();
+    let session = http.post("/v1/sessions", &json!({ "ownerId": "test" })).unwrap();
     assert_eq!(session.code(), "store_unavailable", "{}", session.body);
 
     for lease in &held {
         let released = http.delete(&format!("/v1/locks/{lease}")).unwrap();
         assert_eq!(released.status, 200, "a release needs no room of its own: {}", released.body);
     }
-    assert_eq!(http.get("/v1/locks").unwrap().json()["locks"], serde_json::json!([]), "all are released");
+    assert_eq!(http.get("/v1/locks").unwrap().json()["locks"], json!([]), "all are released");
 
     fs::remove_file(filler).unwrap();
     until("acquires to resume", Duration::from_secs(30), || {
-        http.acquire("one more", &seed.uuid(), 60_000).ok().filter(leasehold_tests::Answer::is_acquired)
+        Some(acquire(&mut http, "one more", &seed.uuid())).filter(Answer::is_acquired)
     });
+}
+
+/// The disk of this test is memory, and the journal knows that it does not survive: correctness locks are refused there.
+fn acquire(http: &mut Http, resource: &str, lease: &str) -> Answer {
+    let body = json!({ "resource": resource, "ownerId": "test", "leaseId": lease, "ttlMs": 3_600_000,
+                       "class": "efficiency" });
+    http.post("/v1/locks/acquire", &body).unwrap()
 }
 
 fn acquire_until_refused(http: &mut Http, seed: &mut Seed) -> Vec<String> {
     let mut held = Vec::new();
     for number in 0..MOST {
         let lease = seed.uuid();
-        let answer = http.acquire(&format!("full/{number}"), &lease, 3_600_000).unwrap();
+        let answer = acquire(http, &format!("full/{number}"), &lease);
         if !answer.is_acquired() {
             let problem = answer.json();
             assert_eq!(problem["code"], "store_unavailable", "{problem}");

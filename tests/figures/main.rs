@@ -2,7 +2,11 @@
 //! cores; `cargo xtask bench` prints the real figures.
 //!
 //! Tests of this program run one after another: each wants the machine for itself.
-#![allow(clippy::print_stdout, clippy::unwrap_used, reason = "figures are read by people; whatever fails, fails the test")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "figures are read by people; whatever fails, fails the test"
+)]
 
 mod held;
 mod http;

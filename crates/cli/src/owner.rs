@@ -12,8 +12,17 @@ pub(crate) fn default_owner() -> OwnerId {
 fn user() -> String {
     let named =
         ["USER", "LOGNAME"].iter().find_map(|name| std::env::var(name).ok().filter(|user| !user.is_empty()));
-    let user = named.unwrap_or_else(|| format!("uid{}", rustix::process::getuid().as_raw()));
+    let user = named.or_else(user_of_system).unwrap_or_else(|| "unknown".into());
     user.chars().take(32).collect()
+}
+
+/// A service often runs without these variables; the system's list of users still knows it.
+fn user_of_system() -> Option<String> {
+    let uid = rustix::process::getuid().as_raw().to_string();
+    let users = std::fs::read_to_string("/etc/passwd").ok()?;
+    let mut lines = users.lines().map(|line| line.split(':').collect::<Vec<_>>());
+    let user = lines.find(|fields| fields.get(2) == Some(&uid.as_str()))?;
+    Some(user[0].to_owned())
 }
 
 fn host() -> String {

@@ -68,7 +68,8 @@ impl Shell {
     /// Leaves a server running, as in a second terminal; what it logs is then not part of the document. One that ends
     /// instead is shown as any command.
     fn serve(&mut self, command: &str) -> (String, i32) {
-        let started = self.step(&format!("{command} > serve.log 2>&1 & server=$!; servers=\"$servers $server\""));
+        let started =
+            self.step(&format!("{command} > serve.log 2>&1 & server=$!; servers=\"$servers $server\""));
         let mut http = Http::new(self.port);
         until("the document's server to be ready or to end", READY, || {
             let ready = http.get("/readyz").is_ok_and(|answer| answer.status == 200);
