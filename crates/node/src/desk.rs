@@ -42,14 +42,6 @@ struct Waiting {
     given_back_to: Option<TenantName>,
 }
 
-/// What ended a wait of the desk.
-pub(crate) enum Woken {
-    /// This came in.
-    By(Message),
-    /// It is time to look at the clocks.
-    Time,
-}
-
 impl Desk {
     pub(crate) fn new(
         state: State,
@@ -108,8 +100,8 @@ impl Desk {
         }
     }
 
-    /// Waits for a message or for the time of the next look. Cancel-safe.
-    pub(crate) async fn wait(&mut self) -> Woken {
+    /// Waits for a message, or for the time of the next look: `None`. Cancel-safe.
+    pub(crate) async fn wait(&mut self) -> Option<Message> {
         let deadline = self.state.next_deadline().map(|deadline| self.time.monotonic_at(deadline));
         let at = deadline.map_or(self.next_heartbeat, |deadline| deadline.min(self.next_heartbeat));
         if self.alarm.as_ref().is_none_or(|(set_to, _)| *set_to != at) {
@@ -119,10 +111,10 @@ impl Desk {
         let is_full = self.state.backlog() >= self.most_backlog;
         tokio::select! {
             biased;
-            Some(message) = self.inbox.recv(), if !is_full => Woken::By(message),
+            Some(message) = self.inbox.recv(), if !is_full => Some(message),
             () = alarm => {
                 self.alarm = None;
-                Woken::Time
+                None
             }
         }
     }

@@ -11,7 +11,7 @@ use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
 use crate::config::{RESOLVE_EVERY, STALL};
-use crate::desk::{Desk, Woken};
+use crate::desk::Desk;
 use crate::keepers::Keepers;
 use crate::state::{Next, Work};
 
@@ -35,11 +35,7 @@ pub(crate) async fn serve(desk: &mut Desk, writer: &mut dyn Writer, keepers: &mu
                 desk.deliver();
             }
             None if desk.is_closing() => return StopReason::Shutdown,
-            None => {
-                if let Woken::By(message) = desk.wait().await {
-                    first = Some(message);
-                }
-            }
+            None => first = desk.wait().await,
         }
     }
 }
@@ -111,10 +107,7 @@ async fn during<T>(
             done = &mut work => return Some(done),
             woken = desk.wait() => woken,
         };
-        desk.round(match woken {
-            Woken::By(message) => Some(message),
-            Woken::Time => None,
-        });
+        desk.round(woken);
         if give_up_at.is_some_and(|at| desk.monotonic() >= at) {
             return None;
         }

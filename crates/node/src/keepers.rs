@@ -6,7 +6,7 @@ mod witness;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_journal::{Journal, SnapshotWriter, Witness};
+use leasehold_journal::{Journal, SnapshotWriter, Tail, Witness};
 
 use crate::config::WITNESS_EVERY;
 use crate::desk::Desk;
@@ -63,10 +63,10 @@ impl Keepers {
         self.snapshots.committed(bytes);
     }
 
-    /// Ends them and waits for it: afterwards nothing of this node touches the journal.
-    pub(crate) fn finish(self) {
+    /// Ends them after a last word, and waits for it: afterwards nothing of this node touches the journal.
+    pub(crate) fn finish(self, tail: Tail, token: u64) {
         let Self { witness, snapshots, .. } = self;
         snapshots.finish();
-        witness.finish();
+        witness.finish(tail, token);
     }
 }

@@ -148,9 +148,10 @@ async fn life(
     };
     let _ = report_ready.send(Ok(Arc::clone(&desk.shared)));
     let reason = serve(&mut desk, &mut *writer, &mut keepers).await;
+    let (tail, token) = (desk.state.tail(), desk.durable_token());
     desk.stop(&reason);
     if reason == StopReason::Shutdown {
-        keepers.finish();
+        keepers.finish(tail, token);
     }
     Some(reason)
 }

@@ -53,7 +53,10 @@ impl WitnessKeeper {
         }
     }
 
-    pub(crate) fn finish(self) {
+    /// Tells what is durable for the last time, and waits until it is written.
+    pub(crate) fn finish(self, tail: Tail, token: u64) {
+        // A thread that is gone has told the observer why.
+        let _ = self.marks.send((tail, token));
         drop(self.marks);
         self.thread.join().expect("the witness thread does not panic");
     }

@@ -1,0 +1,58 @@
+//! Deadlines, pauses, suspensions.
+
+use std::time::Duration;
+
+use leasehold_core::{Refusal, Reply};
+use leasehold_types::EndReason;
+
+use super::world::*;
+
+#[tokio::test]
+async fn a_lease_ends_by_time_and_not_before() {
+    let world = World::new().await;
+    world.grant("r", 1).await;
+    world.clock.pass(10_000).await;
+    assert!(
+        matches!(world.ask(show(1)).await, Reply::Lease(_)),
+        "the drift that clocks may have is waited too"
+    );
+    world.clock.pass(200).await;
+    let gone = world.ask(renew(1)).await;
+    assert!(
+        matches!(gone, Reply::Refused(Refusal::LeaseNotHeld { reason: EndReason::Expired, .. })),
+        "{gone:?}"
+    );
+    assert_eq!(world.grant("r", 2).await, 2);
+}
+
+#[tokio::test]
+async fn a_renewed_lease_lives_on() {
+    let world = World::new().await;
+    world.grant("r", 1).await;
+    for _ in 0..5 {
+        world.clock.pass(9_000).await;
+        assert!(matches!(world.ask(renew(1)).await, Reply::Renewed(_)));
+    }
+}
+
+#[tokio::test]
+async fn a_pause_moves_every_deadline() {
+    let world = World::new().await;
+    world.grant("r", 1).await;
+    world.clock.pass(9_000).await;
+    world.clock.manual.advance(Duration::from_secs(3_600));
+    assert!(matches!(world.ask(renew(1)).await, Reply::Renewed(_)), "nobody could renew meanwhile");
+    world.clock.pass(10_400).await;
+    assert!(matches!(world.ask(renew(1)).await, Reply::Refused(_)), "but a pause makes nothing immortal");
+}
+
+#[tokio::test]
+async fn a_suspended_machine_confirms_before_it_answers() {
+    let mut world = World::new().await;
+    world.grant("r", 1).await;
+    let _usurper = world.start_another().await.unwrap();
+    world.clock.manual.suspend(Duration::from_secs(3_600));
+    world.clock.pass(100).await;
+    let reason = world.running.stopped().await;
+    assert_eq!(reason, leasehold_node::StopReason::Fenced, "it looked without being asked anything");
+}
