@@ -1,14 +1,12 @@
 //! Where the engine is and how to reach it.
 
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
+use leasehold_journal::remote;
 use percent_encoding::percent_decode_str;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
-
-/// The variable with the password, when neither the URL nor a file has it.
-pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
 
 /// One attempt at one statement. Half of the time after which a node gives an unknown outcome up, so that there is a
 /// second attempt on a new connection.
@@ -59,12 +57,14 @@ impl PostgresConfig {
         name: &str,
         environment: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, InvalidConfig> {
-        check_name(name)?;
+        remote::check_name(name).map_err(InvalidConfig)?;
         let (ours, url) = take_ours(url)?;
         // The driver's message is not passed on: it may quote the URL, password and all.
         let mut driver: tokio_postgres::Config =
             url.parse().map_err(|_| InvalidConfig("not a PostgreSQL URL".to_owned()))?;
-        if let Some(password) = ours.password(driver.get_password().is_some(), environment)? {
+        let in_url = driver.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let password = remote::password(in_url.as_deref(), ours.password_file.as_deref(), environment);
+        if let Some(password) = password.map_err(InvalidConfig)? {
             driver.password(password);
         }
         let tls = ours.tls(&driver)?;
@@ -106,18 +106,6 @@ pub(crate) fn application_name(name: &str) -> String {
     format!("leasehold/{name}")
 }
 
-/// Longest name: with its prefix it must fit PostgreSQL's 63 bytes for an application name, uncut.
-const NAME_MAX: usize = 48;
-
-fn check_name(name: &str) -> Result<(), InvalidConfig> {
-    let lawful = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
-    if name.is_empty() || name.len() > NAME_MAX || !name.chars().all(lawful) {
-        let rule = "1 to 48 of the characters a-z, 0-9, `-`, `_` and `.`";
-        return Err(InvalidConfig(format!("`{name}` cannot be the name of a cluster: {rule}")));
-    }
-    Ok(())
-}
-
 /// The parameters of the URL that the driver does not know.
 #[derive(Default)]
 struct Ours {
@@ -148,19 +136,6 @@ fn take_ours(url: &str) -> Result<(Ours, String), InvalidConfig> {
 }
 
 impl Ours {
-    fn password(
-        &self,
-        in_url: bool,
-        environment: impl Fn(&str) -> Option<String>,
-    ) -> Result<Option<String>, InvalidConfig> {
-        match &self.password_file {
-            Some(_) if in_url => Err(InvalidConfig("a password in the URL and `password_file`".to_owned())),
-            Some(file) => read_secret(file).map(Some),
-            None if in_url => Ok(None),
-            None => Ok(environment(PASSWORD_VARIABLE)),
-        }
-    }
-
     fn tls(self, driver: &tokio_postgres::Config) -> Result<Option<TlsFiles>, InvalidConfig> {
         let asked = match self.sslmode.as_deref() {
             None => !driver.get_hosts().iter().all(is_local),
@@ -190,12 +165,6 @@ fn is_local(host: &Host) -> bool {
         }
         Host::Unix(_) => true,
     }
-}
-
-fn read_secret(file: &Path) -> Result<String, InvalidConfig> {
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| InvalidConfig(format!("password_file {}: {error}", file.display())))?;
-    Ok(text.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 #[cfg(test)]
@@ -230,7 +199,8 @@ mod tests {
         let file = dir.path().join("password");
         std::fs::write(&file, "from-file\n").unwrap();
         let with_file = format!("postgres://u@localhost/d?password_file={}", file.display());
-        let from_environment = |name: &str| (name == PASSWORD_VARIABLE).then(|| "from-env".to_owned());
+        let from_environment =
+            |name: &str| (name == remote::PASSWORD_VARIABLE).then(|| "from-env".to_owned());
         let cases = [
             ("postgres://u:from-url@localhost/d", "from-url"),
             (&with_file, "from-file"),
@@ -243,12 +213,5 @@ mod tests {
         }
         let bad = read("postgres://u:s3cret@host:notaport/d").unwrap_err();
         assert!(!bad.to_string().contains("s3cret"));
-    }
-
-    #[test]
-    fn a_name_is_short_and_plain() {
-        for name in ["", "Main", "a b", "a/b", &"x".repeat(49)] {
-            assert!(PostgresConfig::from_url("postgres://u@localhost/d", name, |_| None).is_err(), "{name}");
-        }
     }
 }

@@ -23,7 +23,7 @@ mod sql;
 mod tls;
 mod writer;
 
-pub use config::{InvalidConfig, PASSWORD_VARIABLE, PostgresConfig};
+pub use config::{InvalidConfig, PostgresConfig};
 
 use async_trait::async_trait;
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};

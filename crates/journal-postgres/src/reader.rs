@@ -2,9 +2,8 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::{
-    Batch, Committed, Hash, Head, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail, chain,
-};
+use leasehold_journal::remote::{ChunkCheck, check_chain, damaged_slot, damaged_snapshot};
+use leasehold_journal::{Batch, Committed, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -22,20 +21,12 @@ pub(crate) struct PostgresReader {
     connector: Connector,
     /// None until the first use and after an error.
     connection: Option<Connection>,
-    /// The snapshot being read and the hash over its chunks until now.
-    progress: Option<Progress>,
-}
-
-/// How far the chunks of a snapshot were read, in order.
-struct Progress {
-    info: SnapshotInfo,
-    next: u32,
-    hasher: SnapshotHasher,
+    chunks: ChunkCheck,
 }
 
 impl PostgresReader {
     pub(crate) fn new(connector: Connector) -> Self {
-        Self { connector, connection: None, progress: None }
+        Self { connector, connection: None, chunks: ChunkCheck::default() }
     }
 
     /// One slot, for those who look for the first damaged one.
@@ -96,40 +87,10 @@ impl PostgresReader {
             None => Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing"))),
         }
     }
-
-    /// Takes a chunk into the running hash. Chunks read out of order begin again with the first.
-    async fn hash_up_to(
-        &mut self,
-        snapshot: &SnapshotInfo,
-        index: u32,
-        chunk: &Bytes,
-    ) -> Result<Hash, ReadError> {
-        let mut progress = match self.progress.take() {
-            Some(progress) if progress.info == *snapshot && progress.next <= index => progress,
-            _ => Progress { info: snapshot.clone(), next: 0, hasher: SnapshotHasher::default() },
-        };
-        while progress.next < index {
-            progress.hasher.update(&self.stored_chunk(snapshot, progress.next).await?);
-            progress.next += 1;
-        }
-        progress.hasher.update(chunk);
-        progress.next += 1;
-        let hash = progress.hasher.finish();
-        self.progress = Some(progress);
-        Ok(hash)
-    }
 }
 
 fn unavailable(trouble: Trouble) -> ReadError {
     ReadError::Unavailable(trouble.to_string())
-}
-
-fn damaged_snapshot(snapshot: &SnapshotInfo, detail: &str) -> ReadError {
-    ReadError::Corrupt { place: format!("snapshot at slot {}", snapshot.at.slot), detail: detail.to_owned() }
-}
-
-fn damaged_slot(slot: Slot, detail: &str) -> ReadError {
-    ReadError::Corrupt { place: format!("slot {slot}"), detail: detail.to_owned() }
 }
 
 /// The head of a row of [`sql::HEAD`].
@@ -154,24 +115,6 @@ fn committed_of(row: &Row) -> Option<Committed> {
     Some(Committed { batch, epoch: Epoch(row::counter(row, 3)), hash: row::hash(row, 6)? })
 }
 
-/// Checks that slots follow each other from `from` on and that each is what its hash says (J9, J12).
-fn check_chain(from: Slot, found: &[Committed]) -> Result<(), ReadError> {
-    let mut wanted = (from, None);
-    for committed in found {
-        let (slot, before) = wanted;
-        if committed.batch.slot != slot {
-            return Err(damaged_slot(slot, "it is before the tail but cannot be read"));
-        }
-        if before.is_some_and(|hash| hash != committed.batch.prev_hash)
-            || committed.hash != chain(&committed.batch, committed.epoch)
-        {
-            return Err(damaged_slot(slot, "it is not what its hash says"));
-        }
-        wanted = (slot.next(), Some(committed.hash));
-    }
-    Ok(())
-}
-
 #[async_trait]
 impl Reader for PostgresReader {
     async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
@@ -188,11 +131,12 @@ impl Reader for PostgresReader {
     }
 
     async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
-        let chunk = self.stored_chunk(snapshot, index).await?;
-        let hash = self.hash_up_to(snapshot, index, &chunk).await?;
-        if index + 1 == snapshot.chunks && hash != snapshot.hash {
-            return Err(damaged_snapshot(snapshot, "its chunks are not what its hash says"));
+        for before in self.chunks.needs_from(snapshot, index)..index {
+            let chunk = self.stored_chunk(snapshot, before).await?;
+            self.chunks.take(&chunk)?;
         }
+        let chunk = self.stored_chunk(snapshot, index).await?;
+        self.chunks.take(&chunk)?;
         Ok(chunk)
     }
 

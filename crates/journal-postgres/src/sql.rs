@@ -25,7 +25,7 @@ pub(crate) const CREATE: &str = "
         snapshot_at bytea,
         snapshot_chunks integer,
         snapshot_hash bytea
-    ) WITH (fillfactor = 10, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
+    ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
     CREATE TABLE IF NOT EXISTS leasehold.slots (
         name text NOT NULL,
         slot bigint NOT NULL,

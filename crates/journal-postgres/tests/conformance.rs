@@ -1,5 +1,7 @@
 //! The conformance suite on a private PostgreSQL.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 

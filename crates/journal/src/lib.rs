@@ -41,6 +41,7 @@ pub mod archive;
 pub mod conformance;
 mod lines;
 mod memory;
+pub mod remote;
 mod witness;
 
 pub use lines::{Lines, LinesError, seal};

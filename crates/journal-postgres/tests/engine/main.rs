@@ -1,5 +1,7 @@
 //! What only a real PostgreSQL shows: crashes, pauses, cut connections, locks, settings, roles, TLS.
 
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+
 mod kit;
 mod proxy;
 
