@@ -32,13 +32,18 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+pub mod cas;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+#[cfg(feature = "etcd")]
+pub mod etcd;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "redis")]
+pub mod redis;
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -51,12 +56,21 @@ pub use contract::{
 /// The pages of the guide, whose examples are tests of this crate.
 #[cfg(doctest)]
 mod guide {
+    #[cfg(feature = "etcd")]
+    #[doc = include_str!("../../../docs/guide/fences/etcd.md")]
+    struct Etcd;
+    #[cfg(feature = "conformance")]
+    #[doc = include_str!("../../../docs/guide/fences/key-value.md")]
+    struct KeyValue;
     #[cfg(feature = "mariadb")]
     #[doc = include_str!("../../../docs/guide/fences/mariadb.md")]
     struct Mariadb;
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../../../docs/guide/fences/postgres.md")]
     struct Postgres;
+    #[cfg(feature = "redis")]
+    #[doc = include_str!("../../../docs/guide/fences/redis.md")]
+    struct Redis;
     #[cfg(feature = "sqlite")]
     #[doc = include_str!("../../../docs/guide/fences/sqlite.md")]
     struct Sqlite;

@@ -11,6 +11,7 @@ mod cases;
 mod race;
 mod random;
 mod script;
+mod store;
 
 use std::error::Error;
 use std::future::Future;
@@ -18,6 +19,7 @@ use std::future::Future;
 pub use agreement::agreement;
 pub use cases::cases;
 pub use race::{Race, race};
+pub use store::{CasLines, store};
 
 use crate::{Ask, Fence, FenceError, Grant};
 

@@ -38,6 +38,7 @@ impl Form {
     }
 
     /// The condition as SQL over columns named so, and the presented token as it stands there.
+    #[cfg(feature = "_sql")]
     pub(crate) fn condition(self, token: &str, writes: &str, presented: &str) -> String {
         match self {
             Self::Again => format!("{token} <= {presented}"),
