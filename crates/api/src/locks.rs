@@ -19,19 +19,19 @@ pub struct AcquireRequest {
     #[serde(default, with = "wire::text_option", skip_serializing_if = "Option::is_none")]
     pub owner_id: Option<OwnerId>,
     /// How long without renewal, in milliseconds; or else [`AcquireRequest::ttl_seconds`]; neither: 15 s.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// The same in seconds.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
     /// How long to wait in the queue; 0: answer at once.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub wait_ms: Option<u64>,
     /// Alone or with others; exclusive by default.
     #[serde(default, with = "wire::text_option", skip_serializing_if = "Option::is_none")]
     pub mode: Option<Mode>,
     /// The most holders; required for a semaphore, refused otherwise.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
     /// What the lock is for; correctness by default.
     #[serde(default, with = "wire::text_option", skip_serializing_if = "Option::is_none")]
@@ -43,10 +43,10 @@ pub struct AcquireRequest {
     #[serde(default, with = "wire::text_option", skip_serializing_if = "Option::is_none")]
     pub lease_id: Option<LeaseId>,
     /// Quiet time after an expiry before the next grant.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub lock_delay_ms: Option<u64>,
     /// The lease ends at this age however often it is renewed.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub max_hold_ms: Option<u64>,
     /// Free-form.
     #[serde(default, with = "crate::labels", skip_serializing_if = "Labels::is_empty")]
@@ -171,19 +171,19 @@ pub struct Holder {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenewRequest {
     /// Another ttl from now on, in milliseconds; neither: the ttl stays.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// The same in seconds.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
     /// Renewals that failed since the last success.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub missed: Option<u32>,
     /// Why the last one failed.
     #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Longest time between two successes.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub max_gap_ms: Option<u64>,
 }
 

@@ -14,10 +14,10 @@ pub struct OpenSessionRequest {
     #[serde(with = "wire::text")]
     pub owner_id: OwnerId,
     /// How long without renewal, in milliseconds; or else [`OpenSessionRequest::ttl_seconds`]; neither: 15 s.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// The same in seconds.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
     /// Free-form.
     #[serde(default, with = "crate::labels", skip_serializing_if = "Labels::is_empty")]
@@ -42,22 +42,22 @@ pub struct OpenSessionAnswer {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RenewSessionRequest {
     /// Another ttl from now on, in milliseconds; neither: the ttl stays.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_ms: Option<u64>,
     /// The same in seconds.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub ttl_seconds: Option<u64>,
     /// Endings that the client has taken note of; they are not told again.
     #[serde(default, with = "wire::text_list", skip_serializing_if = "Vec::is_empty")]
     pub seen_ended: Vec<LeaseId>,
     /// Renewals that failed since the last success.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub missed: Option<u32>,
     /// Why the last one failed.
     #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
     pub last_error: Option<String>,
     /// Longest time between two successes.
-    #[serde(default, deserialize_with = "wire::present", skip_serializing_if = "Option::is_none")]
+    #[serde(default, deserialize_with = "wire::whole", skip_serializing_if = "Option::is_none")]
     pub max_gap_ms: Option<u64>,
 }
 

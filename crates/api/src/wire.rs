@@ -7,7 +7,7 @@ use std::marker::PhantomData;
 use leasehold_types::{
     Class, Durability, EndReason, FencingToken, Guarantee, Mode, OwnerId, Permit, ResourceName,
 };
-use leasehold_types::{ClusterId, LeaseId, SessionId};
+use leasehold_types::{ClusterId, LeaseId, SessionId, limits};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
 use serde::ser::Serializer;
 
@@ -187,7 +187,7 @@ pub(crate) mod number {
     }
 
     pub(crate) fn deserialize<'de, N: Number, D: Deserializer<'de>>(deserializer: D) -> Result<N, D::Error> {
-        N::read(u64::deserialize(deserializer)?).map_err(D::Error::custom)
+        N::read(deserializer.deserialize_u64(WholeVisitor)?).map_err(D::Error::custom)
     }
 }
 
@@ -224,6 +224,43 @@ pub(crate) mod number_or_null {
         let number = Option::<u64>::deserialize(deserializer)?;
         number.map(N::read).transpose().map_err(D::Error::custom)
     }
+}
+
+/// Any whole number that is not negative; `15e3` and `15000.0` are whole too, as JSON Schema has it.
+struct WholeVisitor;
+
+impl Visitor<'_> for WholeVisitor {
+    type Value = u64;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a whole number that is not negative")
+    }
+
+    fn visit_u64<E: Error>(self, number: u64) -> Result<u64, E> {
+        Ok(number)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<u64, E> {
+        u64::try_from(number).map_err(|_| E::invalid_value(Unexpected::Signed(number), &self))
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<u64, E> {
+        // Up to here every whole number has exactly one float.
+        let exact = 0.0..=limits::TOKEN_MAX as f64;
+        if number.fract() == 0.0 && exact.contains(&number) {
+            return Ok(number as u64);
+        }
+        Err(E::invalid_value(Unexpected::Float(number), &self))
+    }
+}
+
+/// Reads an optional whole number of a request that is there.
+pub(crate) fn whole<'de, T: TryFrom<u64>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<T>, D::Error> {
+    let number = deserializer.deserialize_u64(WholeVisitor)?;
+    let too_large = |_| D::Error::custom(format!("{number} is too large"));
+    T::try_from(number).map(Some).map_err(too_large)
 }
 
 /// Reads an optional field of a request that is there: then it has a value, and `null` is none.

@@ -3,7 +3,7 @@
 use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_core::{Query as CoreQuery, Reply};
-use leasehold_types::ResourceName;
+use leasehold_types::{ResourceName, limits};
 
 use super::answer::{Answer, Failure, json};
 use super::convert::{audit_record, hex};
@@ -17,7 +17,7 @@ pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Resu
     request::no_body(&body)?;
     let question = CoreQuery::Audit {
         resource: query.parsed("resource", ResourceName::new)?,
-        after: query.number("after", 0, u64::MAX)?.unwrap_or(0),
+        after: query.number("after", 0, limits::TOKEN_MAX)?.unwrap_or(0),
         page_size: page_size(&query)?,
     };
     match app.query(question).await? {

@@ -103,7 +103,7 @@ fn report(
         last_error: last_error
             .map(|error| text("lastError", &error, limits::ERROR_TEXT_BYTES))
             .transpose()?,
-        max_gap_ms: max_gap_ms.unwrap_or(0),
+        max_gap_ms: bounded("maxGapMs", max_gap_ms.unwrap_or(0), limits::TOKEN_MAX)?,
     })
 }
 

@@ -121,7 +121,7 @@ fn filter(query: Option<&str>) -> Result<LockFilter, Problem> {
         prefix: prefix(&query)?,
         owner: query.parsed("ownerId", OwnerId::new)?,
         session: query.parsed("sessionId", str::parse)?,
-        held_longer_than_ms: query.number("heldLongerThanMs", 0, u64::MAX)?,
+        held_longer_than_ms: query.number("heldLongerThanMs", 0, limits::TOKEN_MAX)?,
         missed_at_least: missed.map(|n| u32::try_from(n).expect("bounded above")),
         cursor: query.parsed("cursor", read_cursor)?,
         page_size: page_size(&query)?,

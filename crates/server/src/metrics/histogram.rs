@@ -83,7 +83,7 @@ mod tests {
     #[test]
     fn buckets_are_cumulative_and_their_bounds_inclusive() {
         let histogram = Histogram::new(&BATCH);
-        [1, 2, 3, 5_000].map(|value| histogram.observe(value));
+        [1, 2, 3, 5_000].into_iter().for_each(|value| histogram.observe(value));
         let mut text = String::new();
         histogram.render(&mut text, "x", "a=\"b\"");
         assert!(text.contains("x_bucket{a=\"b\",le=\"1\"} 1\n"), "{text}");
