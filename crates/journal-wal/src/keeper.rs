@@ -146,6 +146,7 @@ pub(crate) fn zero_fill(
     remove_if_there(disk, name)?;
     let file = disk.create(name)?;
     let filled = || -> io::Result<()> {
+        file.allocate(bytes)?; // a full disk refuses here, at once, and not after most of the work
         let zeros = vec![0; PIECE_BYTES];
         let mut at = 0;
         while at < bytes {

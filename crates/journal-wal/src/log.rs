@@ -157,7 +157,7 @@ impl Walk<'_> {
 
     /// What is wrong with going on at this place after an unfinished end.
     fn went_on(&self, number: u64, after: Option<Tail>) -> Option<Damage> {
-        let Some(before) = self.log.segments.last() else { return None };
+        let before = self.log.segments.last()?;
         if self.log.blank.is_some() {
             return Some(Damage::new(number - 1, 0, "the segment's header is missing"));
         }

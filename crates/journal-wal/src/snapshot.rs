@@ -37,8 +37,15 @@ pub(crate) struct SnapshotFile {
     pub(crate) keep_from: Slot,
     pub(crate) bytes: u64,
     file: Box<dyn DiskFile>,
-    /// Where each chunk's bytes begin, how many they are, and their checksum.
-    chunks: Vec<(u64, u32, u32)>,
+    chunks: Vec<ChunkPlace>,
+}
+
+/// Where a chunk's bytes begin, how many they are, and their checksum.
+#[derive(Clone, Copy)]
+struct ChunkPlace {
+    at: u64,
+    len: u32,
+    sum: u32,
 }
 
 fn checksum(index: u32, bytes: &[u8]) -> u32 {
@@ -69,7 +76,7 @@ impl SnapshotFile {
     /// The bytes of one chunk, checked.
     pub(crate) fn chunk(&self, disk: &dyn Disk, index: u32) -> Result<Bytes, ReadError> {
         let damaged = |at: u64, detail: String| ReadError::Corrupt { place: place(disk, at), detail };
-        let Some(&(at, len, sum)) = self.chunks.get(index as usize) else {
+        let Some(&ChunkPlace { at, len, sum }) = self.chunks.get(index as usize) else {
             return Err(damaged(self.bytes, format!("there is no chunk {index}")));
         };
         let mut bytes = vec![0; len as usize];
@@ -124,7 +131,7 @@ impl Walk<'_> {
         Ok((cluster, Tail { slot: Slot(u64_at(&bytes, 28)), hash }))
     }
 
-    fn chunks(&mut self) -> Result<(Vec<(u64, u32, u32)>, Hash), OpenError> {
+    fn chunks(&mut self) -> Result<(Vec<ChunkPlace>, Hash), OpenError> {
         let (mut chunks, mut hasher) = (Vec::new(), SnapshotHasher::default());
         loop {
             let start = self.at;
@@ -142,7 +149,7 @@ impl Walk<'_> {
                 return Err(self.damaged(start, "the checksum of the chunk does not match"));
             }
             hasher.update(&bytes);
-            chunks.push((at, len, sum));
+            chunks.push(ChunkPlace { at, len, sum });
         }
     }
 
@@ -165,7 +172,7 @@ pub(crate) struct Draft {
     file: Box<dyn DiskFile>,
     bytes: u64,
     hasher: SnapshotHasher,
-    chunks: Vec<(u64, u32, u32)>,
+    chunks: Vec<ChunkPlace>,
 }
 
 impl Draft {
@@ -215,7 +222,7 @@ impl Draft {
         let at = self.bytes + FRAME as u64;
         self.write(&framed)?;
         self.hasher.update(chunk);
-        self.chunks.push((at, len, sum));
+        self.chunks.push(ChunkPlace { at, len, sum });
         Ok(())
     }
 

@@ -10,7 +10,6 @@ use leasehold_journal::{
 use leasehold_types::{Epoch, Slot};
 
 use crate::Owner;
-use crate::config::Background;
 use crate::core::{Core, Provision};
 use crate::disk::{Disk, DiskFile};
 use crate::keeper::SPARE;
@@ -131,12 +130,16 @@ impl WalWriter {
         Ok(())
     }
 
-    /// Waits until the next segment is prepared, or could not be.
+    /// Takes the segment prepared ahead. If there is none yet, or the last try to make one was refused, the keeper is
+    /// asked to make it now, and waited for.
     fn take_spare(&self) -> Result<(), NoPlace> {
-        if self.core.config.background == Background::Inline {
-            self.owner.wake_keeper(); // the last try may have been refused, and no thread tries again
-        }
         let mut state = self.core.state();
+        if state.spare != Provision::Ready {
+            state.spare = Provision::Wanted;
+            drop(state);
+            self.owner.wake_keeper();
+            state = self.core.state();
+        }
         loop {
             match &state.spare {
                 Provision::Ready => {
@@ -144,7 +147,6 @@ impl WalWriter {
                     return Ok(());
                 }
                 Provision::Refused(reason) => return Err(NoPlace::Full(reason.clone())),
-                Provision::Wanted if state.closed => return Err(NoPlace::Full("closed".to_owned())),
                 Provision::Wanted => state = self.core.wait(state),
             }
         }

@@ -1,6 +1,8 @@
 //! The embedded journal passes the conformance suite: on a real directory, and on a disk in memory with tiny segments,
 //! where every history rotates.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 use std::sync::Arc;
 
 use leasehold_journal::Journal;

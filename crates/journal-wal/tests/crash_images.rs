@@ -1,5 +1,6 @@
 //! Power cuts: any subset of the sectors and directory changes that were never synced survives, at any step. What was
 //! acknowledged must be there; the batch that was not may be; nothing else, ever (S22).
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod kit;
 

@@ -1,5 +1,6 @@
 //! Damage is never mistaken for an unfinished write (J12): every changed byte, every lost sector and file of what was
 //! acknowledged is refused with its place, and `recover` keeps the longest whole prefix.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod kit;
 
