@@ -1,0 +1,156 @@
+//! The way in.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use leasehold_types::{OwnerId, limits};
+use tonic::transport::Endpoint;
+
+use crate::acquire::Acquire;
+use crate::session::Session;
+
+/// Where a server listens by default.
+pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7420";
+/// How long an operation tries to reach the service by default, beyond the wait that was asked for.
+const PATIENCE: Duration = Duration::from_secs(10);
+const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a client was told; shared by its sessions.
+#[derive(Debug)]
+pub(crate) struct Settings {
+    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) owner: String,
+    pub(crate) labels: BTreeMap<String, String>,
+    pub(crate) patience: Duration,
+}
+
+/// A client of the lock service. Cheap to clone; must be used inside a tokio runtime.
+///
+/// It opens one session for each ttl that is asked for, when it is first asked for, and shares it between all leases of
+/// that ttl: one keep-alive renews them all. The sessions are closed when the client and its guards are dropped.
+#[derive(Clone, Debug)]
+pub struct Client {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    settings: Arc<Settings>,
+    sessions: Mutex<HashMap<Duration, Session>>,
+}
+
+/// The client cannot be made as described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct InvalidClient(String);
+
+impl Client {
+    /// A client of one server, with everything else left to its default. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// Not a URL such as `http://127.0.0.1:7420`.
+    pub fn new(endpoint: &str) -> Result<Self, InvalidClient> {
+        Self::builder().endpoint(endpoint).build()
+    }
+
+    /// Describes a client.
+    pub fn builder() -> ClientBuilder {
+        ClientBuilder::default()
+    }
+
+    /// Asks for a resource. Nothing is sent before the returned request is awaited.
+    pub fn acquire(&self, resource: impl Into<String>) -> Acquire {
+        Acquire::of_client(self.clone(), resource.into())
+    }
+
+    /// A session of its own, for leases that are to live and end together.
+    pub fn session(&self, ttl: Duration) -> Session {
+        Session::open(Arc::clone(&self.inner.settings), ttl)
+    }
+
+    /// The shared session of this ttl; a new one if the last is over.
+    pub(crate) fn shared_session(&self, ttl: Duration) -> Session {
+        let mut sessions = self.inner.sessions.lock().expect("nothing panics while it holds the sessions");
+        match sessions.get(&ttl) {
+            Some(session) if !session.is_over() => session.clone(),
+            _ => {
+                let session = self.session(ttl);
+                sessions.insert(ttl, session.clone());
+                session
+            }
+        }
+    }
+}
+
+/// Describes a client.
+#[derive(Clone, Debug, Default)]
+pub struct ClientBuilder {
+    endpoints: Vec<String>,
+    owner: Option<String>,
+    labels: BTreeMap<String, String>,
+    patience: Option<Duration>,
+}
+
+impl ClientBuilder {
+    /// One more server, as a URL. They are tried in turn; the default is the address where a server listens by default.
+    #[must_use]
+    pub fn endpoint(mut self, url: impl Into<String>) -> Self {
+        self.endpoints.push(url.into());
+        self
+    }
+
+    /// Who holds what is acquired, for people. Default: the program's name and its process id.
+    #[must_use]
+    pub fn owner(mut self, owner: impl Into<String>) -> Self {
+        self.owner = Some(owner.into());
+        self
+    }
+
+    /// A label of every session.
+    #[must_use]
+    pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// How long an operation tries to reach the service, beyond the wait that was asked for. Default 10 s: a restart of
+    /// the server is over by then.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = Some(patience);
+        self
+    }
+
+    /// The client. Nothing is sent yet.
+    ///
+    /// # Errors
+    /// An endpoint is not a URL, or the owner is not a name.
+    pub fn build(self) -> Result<Client, InvalidClient> {
+        let urls = if self.endpoints.is_empty() { vec![DEFAULT_ENDPOINT.to_owned()] } else { self.endpoints };
+        let endpoints = urls.iter().map(|url| endpoint(url)).collect::<Result<_, _>>()?;
+        let owner = self.owner.unwrap_or_else(default_owner);
+        OwnerId::new(&owner).map_err(|invalid| InvalidClient(invalid.to_string()))?;
+        let patience = self.patience.unwrap_or(PATIENCE);
+        let settings = Arc::new(Settings { endpoints, owner, labels: self.labels, patience });
+        Ok(Client { inner: Arc::new(Inner { settings, sessions: Mutex::default() }) })
+    }
+}
+
+fn endpoint(url: &str) -> Result<Endpoint, InvalidClient> {
+    let invalid =
+        |why: &dyn std::fmt::Display| InvalidClient(format!("{url} is not the URL of a server: {why}"));
+    let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| invalid(&error))?;
+    match endpoint.uri().scheme_str() {
+        Some("http") => Ok(endpoint.connect_timeout(CONNECT_PATIENCE).tcp_nodelay(true)),
+        Some("https") => Err(invalid(&"this client does not speak TLS yet")),
+        _ => Err(invalid(&"it must begin with http://")),
+    }
+}
+
+fn default_owner() -> String {
+    let program = std::env::args().next().unwrap_or_default();
+    let name = program.rsplit('/').next().unwrap_or_default();
+    let name: String = name.chars().filter(|c| !c.is_control()).take(limits::OWNER_BYTES / 8).collect();
+    format!("{name}:{}", std::process::id())
+}

@@ -1,0 +1,380 @@
+//! The guard of a lease: knows how long it is surely held, and tells the work in time.
+
+use std::fmt;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::time::{Duration, SystemTime};
+
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
+use leasehold_types::{EndReason, FencingToken, Guarantee, LeaseId};
+use tokio::sync::Notify;
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::clock;
+use crate::deadline::{Life, Phase, Stamp, margin};
+use crate::error::{CheckpointError, Lost, LostReason, Refused, ReleaseError};
+use crate::session::{AskError, Session, Shared, release};
+
+/// What a guard and its session both know of a lease.
+pub(crate) struct Held {
+    resource: String,
+    lease_id: LeaseId,
+    token: FencingToken,
+    grant: pb::StreamGrant,
+    /// Where a max hold can end the lease before its session.
+    own: Option<Mutex<Life>>,
+    lost: OnceLock<Lost>,
+    /// The guard is gone, in order or not.
+    done: AtomicBool,
+    poke: Notify,
+}
+
+impl Held {
+    pub(crate) fn new(
+        resource: String,
+        lease_id: LeaseId,
+        token: FencingToken,
+        grant: pb::StreamGrant,
+        own: Option<Life>,
+    ) -> Self {
+        Self {
+            resource,
+            lease_id,
+            token,
+            grant,
+            own: own.map(Mutex::new),
+            lost: OnceLock::new(),
+            done: AtomicBool::new(false),
+            poke: Notify::new(),
+        }
+    }
+
+    /// The lease is lost; the first reason stays.
+    pub(crate) fn lose(&self, shared: &Shared, reason: LostReason) {
+        let (confirmed, missed) = {
+            let life = shared.life();
+            (life.confirmed(), life.missed())
+        };
+        let lost = Lost {
+            resource: self.resource.clone(),
+            token: self.token,
+            reason,
+            last_renewal_ago: confirmed.map_or(Duration::ZERO, |sent| clock::now().since(sent)),
+            missed,
+        };
+        if self.lost.set(lost).is_ok() && !self.done.load(Relaxed) {
+            shared.expired_while_executing();
+        }
+        self.poke.notify_waiters();
+    }
+
+    fn own(&self) -> Option<MutexGuard<'_, Life>> {
+        self.own.as_ref().map(|own| own.lock().expect("nothing panics while it holds a life"))
+    }
+
+    /// A renewal of this lease alone was confirmed.
+    pub(crate) fn confirm_own(&self, sent: Stamp, ttl_ms: u64) {
+        if let Some(mut own) = self.own() {
+            own.confirm(sent, Duration::from_millis(ttl_ms));
+        }
+    }
+
+    fn finish(&self) {
+        self.done.store(true, Relaxed);
+        self.poke.notify_waiters();
+    }
+
+    pub(crate) fn is_done(&self) -> bool {
+        self.done.load(Relaxed) || self.lost.get().is_some()
+    }
+}
+
+/// How sure the holder of a lease may be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LeaseState {
+    /// Held, and renewed a short time ago.
+    Held,
+    /// Still surely held, but renewals are late.
+    Late,
+    /// Within the margin before the deadline: work has been cancelled, checkpoints refuse. A renewal may still come.
+    Uncertain,
+    /// Lost, for good.
+    Lost(Lost),
+}
+
+/// A held lease. It is renewed in the background until it is released, dropped or lost.
+///
+/// Dropping it gives the lease back, best effort: **not immediately and not for certain**, since nobody waits for the
+/// answer. Await [`LeaseGuard::release`] when it matters.
+pub struct LeaseGuard {
+    held: Arc<Held>,
+    session: Session,
+}
+
+impl LeaseGuard {
+    pub(crate) fn new(held: Arc<Held>, session: Session) -> Self {
+        Self { held, session }
+    }
+
+    /// The resource.
+    pub fn resource(&self) -> &str {
+        &self.held.resource
+    }
+
+    /// The capability to renew and release this lease; as secret as a password.
+    pub fn lease_id(&self) -> LeaseId {
+        self.held.lease_id
+    }
+
+    /// Which of a semaphore's places this lease has.
+    pub fn permit(&self) -> Option<u32> {
+        self.held.grant.permit
+    }
+
+    /// What the grant guarantees.
+    pub fn guarantee(&self) -> Guarantee {
+        match self.held.grant.guarantee() {
+            pb::Guarantee::BestEffort => Guarantee::BestEffort,
+            pb::Guarantee::LeaseOnly => Guarantee::LeaseOnly,
+            pb::Guarantee::Fenced => Guarantee::Fenced,
+        }
+    }
+
+    /// Advice that came with the grant, such as a ttl outside the sensible range.
+    pub fn warning(&self) -> Option<&str> {
+        Some(self.held.grant.warning.as_str()).filter(|text| !text.is_empty())
+    }
+
+    /// When the lease would have ended without renewals, by the server's wall clock: for people.
+    pub fn expires_at(&self) -> SystemTime {
+        SystemTime::UNIX_EPOCH + Duration::from_millis(self.held.grant.expires_at_ms)
+    }
+
+    /// The ttl.
+    pub fn ttl(&self) -> Duration {
+        self.session.ttl()
+    }
+
+    /// What is kept free before the deadline.
+    pub fn margin(&self) -> Duration {
+        margin(self.session.ttl())
+    }
+
+    /// The fencing token, to be sent with every protected write.
+    ///
+    /// # Errors
+    /// The lease is lost, and the token is not good any more.
+    pub fn token(&self) -> Result<FencingToken, Lost> {
+        match self.state() {
+            LeaseState::Lost(lost) => Err(lost),
+            _ => Ok(self.held.token),
+        }
+    }
+
+    /// How long the lease is surely still held; no round trip.
+    pub fn remaining(&self) -> Duration {
+        match self.held.lost.get() {
+            Some(_) => Duration::ZERO,
+            None => self.deadline().since(clock::now()),
+        }
+    }
+
+    /// How sure the holder may be right now.
+    pub fn state(&self) -> LeaseState {
+        let phase = self.phase(clock::now());
+        match (phase, self.held.lost.get()) {
+            (_, Some(lost)) => LeaseState::Lost(lost.clone()),
+            (Phase::Held, None) => LeaseState::Held,
+            (Phase::Late, None) => LeaseState::Late,
+            (Phase::Uncertain | Phase::Lost, None) => LeaseState::Uncertain,
+        }
+    }
+
+    /// Asks before a side effect whether there is time for it: `cost` and the margin must be left. Gives the token to
+    /// send along. No round trip.
+    ///
+    /// # Errors
+    /// Too little time is left, or the lease is lost: do not begin the side effect.
+    pub fn checkpoint(&self, cost: Duration) -> Result<FencingToken, CheckpointError> {
+        if let LeaseState::Lost(lost) = self.state() {
+            return Err(lost.into());
+        }
+        let (left, needed) = (self.remaining(), cost + self.margin());
+        if left < needed { Err(CheckpointError::TooLittleLeft { left, needed }) } else { Ok(self.held.token) }
+    }
+
+    /// Completes when the lease is lost, and says why. Cancel-safe. Work should stop earlier: see
+    /// [`LeaseGuard::cancelled`].
+    pub async fn lost(&self) -> Lost {
+        until(&self.held, self.session.shared(), Phase::Lost).await;
+        match self.state() {
+            LeaseState::Lost(lost) => lost,
+            _ => std::future::pending().await,
+        }
+    }
+
+    /// Completes when the lease is no longer sure: at the deadline less the margin, or when it is lost before (K4).
+    /// Cancel-safe.
+    pub async fn unsure(&self) {
+        until(&self.held, self.session.shared(), Phase::Uncertain).await;
+    }
+
+    /// A token that is cancelled when the lease is no longer sure, to hand to work elsewhere. It stays cancelled, even
+    /// if a late renewal saves the lease.
+    pub fn cancelled(&self) -> CancellationToken {
+        let token = CancellationToken::new();
+        let (fire, held, shared) = (token.clone(), Arc::clone(&self.held), Arc::clone(self.session.shared()));
+        tokio::spawn(async move {
+            until(&held, &shared, Phase::Uncertain).await;
+            if !held.done.load(Relaxed) {
+                fire.cancel();
+            }
+        });
+        token
+    }
+
+    /// Runs `work`, and drops it unfinished when the lease is no longer sure, so that it has stopped before the lease
+    /// can have ended. The lease is still held afterwards, unless lost.
+    ///
+    /// Work that blocks its thread cannot be dropped; give it [`LeaseGuard::cancelled`] and checkpoints.
+    ///
+    /// # Errors
+    /// The lease was no longer sure before the work was done: it may have been done in part.
+    pub async fn run<T>(&self, work: impl AsyncFnOnce(&Self) -> T) -> Result<T, Lost> {
+        tokio::select! {
+            biased;
+            () = self.unsure() => Err(self.why_unsure()),
+            done = work(self) => Ok(done),
+        }
+    }
+
+    /// Gives the lease back and waits until that is durable.
+    ///
+    /// # Errors
+    /// See [`ReleaseError`]. The lease ends with its ttl at the latest.
+    pub async fn release(self) -> Result<(), ReleaseError> {
+        self.held.finish();
+        self.session.shared().let_go(self.held.lease_id);
+        let deadline = clock::now().plus(self.session.shared().settings.patience);
+        let asked = self.session.ask(release(self.held.lease_id), None, deadline).await;
+        match asked {
+            Ok(Outcome::Released(_)) => Ok(()),
+            Ok(Outcome::Problem(problem)) => {
+                let refused = Refused::from_wire(&problem);
+                Err(match refused.reason {
+                    Some(reason) => ReleaseError::NotHeld(reason),
+                    None => ReleaseError::Refused(refused),
+                })
+            }
+            Ok(_) => Err(ReleaseError::Unavailable("an answer to something else".to_owned())),
+            // The session's end released it.
+            Err(AskError::Ended(_)) => Err(ReleaseError::NotHeld(EndReason::SessionEnded)),
+            Err(AskError::Unavailable(detail)) => {
+                self.session.release_in_background(self.held.lease_id);
+                Err(ReleaseError::Unavailable(detail))
+            }
+        }
+    }
+
+    /// Why work was stopped: lost, or about to be.
+    pub(crate) fn why_unsure(&self) -> Lost {
+        match self.state() {
+            LeaseState::Lost(lost) => lost,
+            _ => {
+                let life = self.session.shared().life();
+                Lost {
+                    resource: self.held.resource.clone(),
+                    token: self.held.token,
+                    reason: LostReason::NotRenewed,
+                    last_renewal_ago: life
+                        .confirmed()
+                        .map_or(Duration::ZERO, |sent| clock::now().since(sent)),
+                    missed: life.missed(),
+                }
+            }
+        }
+    }
+
+    /// When the lease can end at the earliest.
+    fn deadline(&self) -> Stamp {
+        deadline_of(&self.held, self.session.shared())
+    }
+
+    fn phase(&self, now: Stamp) -> Phase {
+        phase_of(&self.held, self.session.shared(), now)
+    }
+}
+
+fn deadline_of(held: &Held, shared: &Shared) -> Stamp {
+    let of_session = shared.life().deadline();
+    held.own().map_or(of_session, |own| own.deadline().min(of_session))
+}
+
+/// The worse of the lease's own life and its session's. A lease whose deadline has passed is lost from then on.
+fn phase_of(held: &Held, shared: &Shared, now: Stamp) -> Phase {
+    if held.lost.get().is_some() {
+        return Phase::Lost;
+    }
+    let of_session = shared.life().phase(now);
+    let phase = held.own().map_or(of_session, |own| own.phase(now).max(of_session));
+    if phase == Phase::Lost {
+        held.lose(shared, LostReason::NotRenewed);
+    }
+    phase
+}
+
+/// Waits until the lease is in this phase or worse, or its guard is gone.
+async fn until(held: &Held, shared: &Shared, phase: Phase) {
+    let mut changed = shared.subscribe();
+    loop {
+        let mut poked = std::pin::pin!(held.poke.notified());
+        poked.as_mut().enable();
+        let now = clock::now();
+        if held.done.load(Relaxed) || phase_of(held, shared, now) >= phase {
+            return;
+        }
+        let deadline = deadline_of(held, shared);
+        let at = match phase {
+            Phase::Lost => deadline,
+            _ => Stamp(deadline.0.saturating_sub(margin(shared.ttl))),
+        };
+        tokio::select! {
+            _ = changed.changed() => {}
+            () = poked => {}
+            () = tokio::time::sleep(at.since(now).min(clock::LOOK)) => {}
+        }
+    }
+}
+
+impl fmt::Debug for LeaseGuard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Held { resource, token, lease_id, .. } = &*self.held;
+        let short = lease_id.short();
+        f.debug_struct("LeaseGuard")
+            .field("resource", resource)
+            .field("token", token)
+            .field("lease", &short)
+            .finish()
+    }
+}
+
+impl Drop for LeaseGuard {
+    fn drop(&mut self) {
+        if self.held.done.swap(true, Relaxed) {
+            return;
+        }
+        self.held.poke.notify_waiters();
+        self.session.shared().let_go(self.held.lease_id);
+        let told_gone = |lost: &Lost| lost.reason != LostReason::NotRenewed;
+        if !self.held.lost.get().is_some_and(told_gone) && !self.session.is_over() {
+            warn!(
+                resource = self.held.resource,
+                "a guard was dropped without a release; the lease is given back in the background"
+            );
+            self.session.release_in_background(self.held.lease_id);
+        }
+    }
+}

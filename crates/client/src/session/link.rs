@@ -1,0 +1,190 @@
+//! Keeps a session connected: tries one endpoint after the other, resumes, renews, listens.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::locks_client::LocksClient;
+use prost::Message;
+use tonic::transport::Endpoint;
+use tonic::{Status, Streaming};
+use tracing::debug;
+
+use super::{SessionEnd, Shared};
+use crate::clock;
+use crate::deadline::Stamp;
+use crate::error::Refused;
+use crate::retry::Backoff;
+
+/// The shortest pause between two tries.
+const RETRY_FIRST: Duration = Duration::from_millis(20);
+/// An orderly close waits this long for its confirmation; without it the session ends with its ttl.
+const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
+/// A pause of this process worth reporting; shorter ones are ordinary scheduling.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// Why a connection ended.
+enum Broken {
+    /// Try again, perhaps elsewhere.
+    Retry(String),
+    /// The session is over.
+    Over(SessionEnd),
+}
+
+/// Runs until the session is over or closed.
+pub(super) async fn supervise(shared: Arc<Shared>) {
+    let most = (shared.ttl / 8).clamp(RETRY_FIRST, Duration::from_secs(1));
+    let mut backoff = Backoff::new(RETRY_FIRST, most);
+    for endpoint in shared.settings.endpoints.iter().cycle() {
+        let opened_before = shared.confirmations();
+        let broken = tokio::select! {
+            broken = talk(&shared, endpoint) => broken,
+            () = closed_in_vain(&shared) => Broken::Over(SessionEnd::Closed),
+        };
+        shared.wire.disconnect();
+        match broken {
+            Broken::Over(end) => return shared.end(&end),
+            Broken::Retry(error) => {
+                debug!(%error, "the session's connection broke");
+                shared.miss(&error);
+            }
+        }
+        if shared.confirmations() != opened_before {
+            backoff.reset();
+        }
+        tokio::time::sleep(backoff.pause(clock::random())).await;
+    }
+}
+
+/// Completes when a close has waited long enough.
+async fn closed_in_vain(shared: &Shared) {
+    shared.closing.notified().await;
+    tokio::time::sleep(CLOSE_PATIENCE).await;
+}
+
+async fn talk(shared: &Shared, endpoint: &Endpoint) -> Broken {
+    let patience = shared.answer_patience();
+    let sent = clock::now();
+    let opening = tokio::time::timeout(patience, open(shared, endpoint));
+    let (mut inbound, first) = match opening.await {
+        Ok(Ok(opened)) => opened,
+        Ok(Err(broken)) => return broken,
+        Err(_) => return Broken::Retry(format!("{} does not answer", endpoint.uri())),
+    };
+    if let Err(broken) = opened(shared, first, sent) {
+        return broken;
+    }
+    let jitter = clock::random();
+    loop {
+        let now = clock::now();
+        if shared.wire.oldest_flying().is_some_and(|sent| now.since(sent) > patience) {
+            return Broken::Retry("a keep-alive was not answered in time".to_owned());
+        }
+        let due = shared.renewal_due(jitter);
+        if now >= due && !shared.wire.is_keeping_alive() {
+            shared.keep_alive(None);
+        }
+        let nap = nap(now, due);
+        tokio::select! {
+            biased;
+            frame = inbound.message() => match frame {
+                Ok(Some(frame)) => if let Err(broken) = take(shared, frame) { return broken },
+                Ok(None) if shared.wire.is_closing() => return Broken::Over(SessionEnd::Closed),
+                Ok(None) => return Broken::Retry("the server ended the stream".to_owned()),
+                Err(status) => return broken_by(&status),
+            },
+            () = tokio::time::sleep(nap) => {
+                let gap = clock::now().since(now).saturating_sub(nap);
+                if gap >= PAUSE {
+                    shared.pause(gap);
+                }
+            }
+        }
+    }
+}
+
+/// Until the next look: soon enough for the renewal, and for an answer that does not come.
+fn nap(now: Stamp, due: Stamp) -> Duration {
+    let until_due = due.since(now);
+    if until_due.is_zero() { clock::LOOK / 5 } else { until_due.min(clock::LOOK) }
+}
+
+async fn open(
+    shared: &Shared,
+    endpoint: &Endpoint,
+) -> Result<(Streaming<pb::ServerFrame>, pb::ServerFrame), Broken> {
+    let retry = |error: String| Broken::Retry(format!("{}: {error}", endpoint.uri()));
+    let channel = endpoint.connect().await.map_err(|error| retry(root_cause(&error)))?;
+    let outbound = shared.wire.connect(shared.opening(), shared.report());
+    let mut client = LocksClient::new(channel).max_decoding_message_size(16 << 20);
+    let mut inbound = client.session(outbound).await.map_err(|status| broken_by(&status))?.into_inner();
+    match inbound.message().await {
+        Ok(Some(first)) => Ok((inbound, first)),
+        Ok(None) => Err(retry("the server ended the stream".to_owned())),
+        Err(status) => Err(broken_by(&status)),
+    }
+}
+
+fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<(), Broken> {
+    let Some(opened) = first.opened.take() else {
+        return Err(Broken::Retry("the server began without opening".to_owned()));
+    };
+    shared.opened(&opened, first.epoch, sent)?;
+    take(shared, first)
+}
+
+fn take(shared: &Shared, frame: pb::ServerFrame) -> Result<(), Broken> {
+    shared.check_epoch(frame.epoch)?;
+    shared.wire.answered(frame.answers);
+    for kept in &frame.kept_alive {
+        shared.kept_alive(kept);
+    }
+    for loss in &frame.losses {
+        shared.lost(loss);
+    }
+    match frame.end {
+        Some(problem) => Err(broken_by_problem(&problem)),
+        None => Ok(()),
+    }
+}
+
+impl From<SessionEnd> for Broken {
+    fn from(end: SessionEnd) -> Self {
+        Self::Over(end)
+    }
+}
+
+impl From<String> for Broken {
+    fn from(error: String) -> Self {
+        Self::Retry(error)
+    }
+}
+
+/// A stream that fails carries our own problem, or is the transport's trouble.
+fn broken_by(status: &Status) -> Broken {
+    let bytes = status.metadata().get_bin("leasehold-problem-bin").and_then(|value| value.to_bytes().ok());
+    match bytes.and_then(|bytes| pb::Problem::decode(bytes).ok()) {
+        Some(problem) => broken_by_problem(&problem),
+        None => Broken::Retry(status.message().to_owned()),
+    }
+}
+
+fn broken_by_problem(problem: &pb::Problem) -> Broken {
+    let refused = Refused::from_wire(problem);
+    if refused.is_retryable() {
+        return Broken::Retry(refused.to_string());
+    }
+    Broken::Over(match refused.code {
+        leasehold_api::ErrorCode::LeaseNotHeld => SessionEnd::Ended,
+        _ => SessionEnd::Refused(refused),
+    })
+}
+
+/// The innermost message: `Connection refused` rather than `transport error`.
+fn root_cause(error: &dyn std::error::Error) -> String {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

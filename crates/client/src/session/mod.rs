@@ -1,0 +1,176 @@
+//! A session: one liveness scope with one ttl, kept alive by one stream, for any number of leases.
+
+mod link;
+mod shared;
+mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
+use leasehold_proto::v1::request::Ask;
+use leasehold_types::LeaseId;
+use tokio::sync::oneshot;
+
+use crate::acquire::Acquire;
+use crate::client::Settings;
+use crate::clock;
+use crate::deadline::{Phase, Stamp};
+use crate::error::Refused;
+
+pub(crate) use shared::Shared;
+
+/// Why a session is over.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum SessionEnd {
+    /// It was closed here.
+    #[error("the session was closed")]
+    Closed,
+    /// The service says that it has ended: its time was over, or somebody closed it.
+    #[error("the session has ended")]
+    Ended,
+    /// The service will not have it.
+    #[error(transparent)]
+    Refused(Refused),
+    /// Another cluster answers under this address.
+    #[error("cluster {found} answers instead of {expected}")]
+    OtherCluster {
+        /// Where the session began.
+        expected: String,
+        /// Who answers now.
+        found: String,
+    },
+}
+
+/// Why a request has no outcome.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum AskError {
+    /// The session is over.
+    Ended(SessionEnd),
+    /// Not answered in time; the text says what is known.
+    Unavailable(String),
+}
+
+/// A session with the service: its leases live as long as it is kept alive, and all end with it.
+///
+/// Cheap to clone. When the last clone and the last guard of it are dropped it is closed, best effort: not immediately
+/// and not for certain. Await [`Session::close`] when it matters.
+#[derive(Clone, Debug)]
+pub struct Session {
+    handle: Arc<Handle>,
+}
+
+#[derive(Debug)]
+struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.begin_close();
+    }
+}
+
+impl Session {
+    /// Begins a session; it connects in the background.
+    pub(crate) fn open(settings: Arc<Settings>, ttl: Duration) -> Self {
+        let shared = Arc::new(Shared::new(settings, ttl));
+        tokio::spawn(link::supervise(Arc::clone(&shared)));
+        Self { handle: Arc::new(Handle { shared }) }
+    }
+
+    /// Asks for a resource. Nothing is sent before the returned request is awaited.
+    pub fn acquire(&self, resource: impl Into<String>) -> Acquire {
+        Acquire::in_session(self.clone(), resource.into())
+    }
+
+    /// The ttl of this session and of every lease in it.
+    pub fn ttl(&self) -> Duration {
+        self.shared().ttl
+    }
+
+    /// How long the session is surely still alive.
+    pub fn remaining(&self) -> Duration {
+        self.shared().life().remaining(clock::now())
+    }
+
+    /// Whether it is over, and a new one is needed.
+    pub(crate) fn is_over(&self) -> bool {
+        self.shared().is_over()
+    }
+
+    /// How sure the holder of its leases may be.
+    pub(crate) fn phase(&self, now: Stamp) -> Phase {
+        self.shared().life().phase(now)
+    }
+
+    /// Ends the session and every lease in it. Waits for the confirmation at most a few seconds; without it the
+    /// session ends with its ttl.
+    pub async fn close(self) {
+        self.shared().begin_close();
+        self.shared().until_over().await;
+    }
+
+    pub(crate) fn shared(&self) -> &Arc<Shared> {
+        &self.handle.shared
+    }
+
+    /// Asks, and waits for the answer at most until `deadline`. Cancel-safe in that nothing is withdrawn: the request
+    /// may still be carried out.
+    pub(crate) async fn ask(
+        &self,
+        ask: Ask,
+        wait_until: Option<Stamp>,
+        deadline: Stamp,
+    ) -> Result<Outcome, AskError> {
+        let shared = self.shared();
+        let (reply, answer) = oneshot::channel();
+        let forget = Forget { shared, id: shared.wire.ask(ask, wait_until, Some(reply)) };
+        let answered = tokio::select! {
+            biased;
+            answered = answer => answered,
+            () = clock::sleep_until(deadline) => return Err(AskError::Unavailable(shared.trouble())),
+        };
+        std::mem::forget(forget);
+        match answered {
+            Ok(Ok(outcome)) => Ok(outcome),
+            Ok(Err(end)) => Err(AskError::Ended(end)),
+            Err(_) => Err(AskError::Ended(SessionEnd::Closed)),
+        }
+    }
+
+    /// Gives a lease back without waiting: now, or when the service can be reached again. Also withdraws an acquire
+    /// that waits under this id, and makes sure that one still under way is never granted.
+    pub(crate) fn release_in_background(&self, lease_id: LeaseId) {
+        self.shared().wire.ask(release(lease_id), None, None);
+    }
+
+    /// Waits for a keep-alive that was sent after this moment (R7).
+    pub(crate) async fn confirm(&self, deadline: Stamp) -> Result<(), AskError> {
+        let shared = self.shared();
+        let (waiter, confirmed) = oneshot::channel();
+        shared.keep_alive(Some(waiter));
+        tokio::select! {
+            confirmed = confirmed => confirmed.map_err(|_| AskError::Ended(shared.why_over())),
+            () = clock::sleep_until(deadline) => Err(AskError::Unavailable(shared.trouble())),
+        }
+    }
+}
+
+/// The request that gives a lease back.
+pub(crate) fn release(lease_id: LeaseId) -> Ask {
+    Ask::Release(pb::StreamRelease { lease_id: lease_id.as_bytes().to_vec().into() })
+}
+
+/// A caller that leaves before its answer takes its place at the wire away.
+struct Forget<'a> {
+    shared: &'a Shared,
+    id: u64,
+}
+
+impl Drop for Forget<'_> {
+    fn drop(&mut self) {
+        self.shared.wire.forget(self.id);
+    }
+}

@@ -1,0 +1,263 @@
+//! What a session, its guards and its connection share.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::time::Duration;
+
+use leasehold_proto::v1 as pb;
+use leasehold_types::{LeaseId, ids};
+use tokio::sync::{Notify, oneshot, watch};
+
+use super::SessionEnd;
+use super::wire::Wire;
+use crate::client::Settings;
+use crate::deadline::{Life, Stamp, ms};
+use crate::error::{LostReason, end_reason};
+use crate::guard::Held;
+
+/// The server that a session began with (K2).
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Identity {
+    session_id: Vec<u8>,
+    cluster: String,
+    epoch: u64,
+}
+
+/// See the module.
+pub(crate) struct Shared {
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) ttl: Duration,
+    /// Whoever has it may take the session over, so it is as secret as a lease id.
+    resume_key: String,
+    life: Mutex<Life>,
+    pub(crate) wire: Arc<Wire>,
+    /// Told on every confirmation and at the end, for those who watch a deadline.
+    changed: watch::Sender<u64>,
+    pub(crate) closing: Notify,
+    identity: Mutex<Option<Identity>>,
+    held: Mutex<HashMap<LeaseId, Weak<Held>>>,
+    seen_ended: Mutex<Vec<LeaseId>>,
+    expired_while_executing: AtomicU32,
+    confirmations: AtomicU64,
+    trouble: Mutex<Option<String>>,
+    over: OnceLock<SessionEnd>,
+}
+
+impl Shared {
+    pub(crate) fn new(settings: Arc<Settings>, ttl: Duration) -> Self {
+        Self {
+            settings,
+            ttl,
+            resume_key: leasehold_types::SessionId::from_bytes(ids::random()).to_string(),
+            life: Mutex::new(Life::new(ttl)),
+            wire: Arc::default(),
+            changed: watch::Sender::new(0),
+            closing: Notify::new(),
+            identity: Mutex::default(),
+            held: Mutex::default(),
+            seen_ended: Mutex::default(),
+            expired_while_executing: AtomicU32::new(0),
+            confirmations: AtomicU64::new(0),
+            trouble: Mutex::default(),
+            over: OnceLock::new(),
+        }
+    }
+
+    pub(crate) fn life(&self) -> MutexGuard<'_, Life> {
+        lock(&self.life)
+    }
+
+    /// Completes on the next confirmation, or at the end.
+    pub(crate) fn subscribe(&self) -> watch::Receiver<u64> {
+        self.changed.subscribe()
+    }
+
+    /// How long an answer is waited for before the connection counts as broken: short enough for several tries before
+    /// the deadline.
+    pub(super) fn answer_patience(&self) -> Duration {
+        (self.ttl / 4).clamp(Duration::from_millis(200), Duration::from_secs(5))
+    }
+
+    pub(super) fn confirmations(&self) -> u64 {
+        self.confirmations.load(Relaxed)
+    }
+
+    pub(super) fn renewal_due(&self, jitter: f64) -> Stamp {
+        self.life().renewal_due(jitter)
+    }
+
+    /// What opens this session, the first time and on every later connection.
+    pub(super) fn opening(&self) -> pb::Open {
+        pb::Open {
+            resume_key: self.resume_key.clone(),
+            owner_id: self.settings.owner.clone(),
+            ttl_ms: Some(ms(self.ttl)),
+            labels: self.settings.labels.clone(),
+        }
+    }
+
+    /// Sends a keep-alive with what there is to report.
+    pub(crate) fn keep_alive(&self, waiter: Option<oneshot::Sender<()>>) {
+        self.wire.keep_alive(self.report(), waiter);
+    }
+
+    pub(super) fn report(&self) -> pb::KeepAlive {
+        let report = self.life().take_report();
+        let seen_ended = lock(&self.seen_ended).iter().map(|id| id.as_bytes().to_vec().into()).collect();
+        let mut last_error = report.last_error.unwrap_or_default().replace(char::is_control, " ");
+        while last_error.len() > leasehold_types::limits::ERROR_TEXT_BYTES {
+            last_error.pop();
+        }
+        pb::KeepAlive {
+            id: 0,
+            report: Some(pb::RenewalReport {
+                missed: report.missed,
+                last_error,
+                max_gap_ms: ms(report.max_gap),
+                expired_while_executing: self.expired_while_executing.swap(0, Relaxed),
+            }),
+            seen_ended,
+        }
+    }
+
+    /// The service opened or resumed the session.
+    pub(super) fn opened(&self, opened: &pb::Opened, epoch: u64, sent: Stamp) -> Result<(), SessionEnd> {
+        let found =
+            Identity { session_id: opened.session_id.to_vec(), cluster: opened.cluster_id.clone(), epoch };
+        {
+            let mut identity = lock(&self.identity);
+            match &*identity {
+                Some(known) if known.cluster != found.cluster => {
+                    let (expected, found) = (known.cluster.clone(), found.cluster);
+                    return Err(SessionEnd::OtherCluster { expected, found });
+                }
+                // The key was forgotten, so the session had ended: this is another one, with nothing in it.
+                Some(known) if known.session_id != found.session_id => return Err(SessionEnd::Ended),
+                _ => {}
+            }
+            let epoch = identity.as_ref().map_or(epoch, |known| known.epoch.max(epoch));
+            *identity = Some(Identity { epoch, ..found });
+        }
+        *lock(&self.trouble) = None;
+        self.confirmed(sent, opened.ttl_ms);
+        Ok(())
+    }
+
+    /// Answers from an older epoch than one already seen are not trusted (K2).
+    pub(super) fn check_epoch(&self, epoch: u64) -> Result<(), String> {
+        match lock(&self.identity).as_mut() {
+            Some(known) if epoch < known.epoch => {
+                Err(format!("epoch {epoch} answers after epoch {}", known.epoch))
+            }
+            Some(known) => {
+                known.epoch = epoch;
+                Ok(())
+            }
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) {
+        let Some((sent, waiters)) = self.wire.kept_alive(kept.id) else { return };
+        lock(&self.seen_ended).clear();
+        self.confirmed(sent, kept.ttl_ms);
+        for waiter in waiters {
+            // Somebody who has left does not mind.
+            let _ = waiter.send(());
+        }
+    }
+
+    fn confirmed(&self, sent: Stamp, ttl_ms: u64) {
+        self.life().confirm(sent, Duration::from_millis(ttl_ms));
+        self.confirmations.fetch_add(1, Relaxed);
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(super) fn miss(&self, error: &str) {
+        self.life().miss(error);
+        *lock(&self.trouble) = Some(error.to_owned());
+    }
+
+    pub(super) fn pause(&self, gap: Duration) {
+        self.life().pause(gap);
+    }
+
+    /// A guard's time ran out while it was in use; reported with the next keep-alive.
+    pub(crate) fn expired_while_executing(&self) {
+        self.expired_while_executing.fetch_add(1, Relaxed);
+    }
+
+    /// A lease of this session ended without its holder.
+    pub(super) fn lost(&self, loss: &pb::Loss) {
+        let Ok(bytes) = <[u8; 16]>::try_from(&loss.lease_id[..]) else { return };
+        let lease_id = LeaseId::from_bytes(bytes);
+        let reason = pb::EndReason::try_from(loss.reason).unwrap_or(pb::EndReason::Unknown);
+        lock(&self.seen_ended).push(lease_id);
+        if let Some(held) = lock(&self.held).remove(&lease_id).and_then(|held| held.upgrade()) {
+            held.lose(self, LostReason::of(end_reason(reason)));
+        }
+    }
+
+    pub(crate) fn hold(&self, lease_id: LeaseId, held: &Arc<Held>) {
+        lock(&self.held).insert(lease_id, Arc::downgrade(held));
+    }
+
+    pub(crate) fn let_go(&self, lease_id: LeaseId) {
+        lock(&self.held).remove(&lease_id);
+    }
+
+    /// What is wrong, for people.
+    pub(crate) fn trouble(&self) -> String {
+        lock(&self.trouble).clone().unwrap_or_else(|| "no answer in time".to_owned())
+    }
+
+    pub(crate) fn begin_close(&self) {
+        self.wire.close();
+        self.closing.notify_one();
+    }
+
+    /// The session is over: every lease of it is lost, every caller is told.
+    pub(super) fn end(&self, end: &SessionEnd) {
+        if self.over.set(end.clone()).is_err() {
+            return;
+        }
+        self.wire.end(end);
+        let held = std::mem::take(&mut *lock(&self.held));
+        for held in held.into_values().filter_map(|held| held.upgrade()) {
+            held.lose(self, LostReason::SessionEnded);
+        }
+        self.changed.send_modify(|count| *count += 1);
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.over.get().is_some() || self.wire.is_closing()
+    }
+
+    pub(crate) fn why_over(&self) -> SessionEnd {
+        self.over.get().cloned().unwrap_or(SessionEnd::Closed)
+    }
+
+    pub(crate) async fn until_over(&self) {
+        let mut changed = self.subscribe();
+        while self.over.get().is_none() {
+            if changed.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Shared {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("ttl", &self.ttl)
+            .field("over", &self.over.get())
+            .finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().expect("nothing panics while it holds a lock of the session")
+}

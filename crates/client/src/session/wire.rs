@@ -1,0 +1,265 @@
+//! What a session has to say and what it waits to hear, whichever connection carries it.
+//!
+//! Callers put requests in; the stream of the present connection takes everything that is there as one frame; answers
+//! find their callers by number. When a connection breaks nothing is lost: the next one begins with everything that was
+//! not answered, in the order in which it was asked.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Context, Poll, Waker};
+
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
+use leasehold_proto::v1::request::Ask;
+use tokio::sync::oneshot;
+use tonic::codegen::tokio_stream::Stream;
+
+use super::SessionEnd;
+use crate::clock;
+use crate::deadline::{Stamp, ms};
+
+/// What came of a request.
+pub(crate) type Told = Result<Outcome, SessionEnd>;
+
+/// A request that waits for its answer.
+struct Pending {
+    ask: Ask,
+    /// Until when an acquire waits in the queue: asked again, it waits only for the rest.
+    wait_until: Option<Stamp>,
+    /// Nobody waits for the answer of a background release.
+    reply: Option<oneshot::Sender<Told>>,
+}
+
+/// A keep-alive that was sent.
+struct Flying {
+    id: u64,
+    sent: Stamp,
+    waiters: Vec<oneshot::Sender<()>>,
+}
+
+#[derive(Default)]
+struct State {
+    last_id: u64,
+    pending: BTreeMap<u64, Pending>,
+    /// The number of the present connection.
+    link: u64,
+    open: Option<pb::Open>,
+    out: Vec<pb::Request>,
+    /// A keep-alive that is to be sent, and who waits for its answer.
+    wanted: Option<(pb::KeepAlive, Vec<oneshot::Sender<()>>)>,
+    flying: Vec<Flying>,
+    close: bool,
+    waker: Option<Waker>,
+    /// The stream has stepped back once since it had nothing to say.
+    rested: bool,
+    end: Option<SessionEnd>,
+}
+
+/// See the module.
+#[derive(Default)]
+pub(crate) struct Wire(Mutex<State>);
+
+impl Wire {
+    /// Asks; the answer comes under the number.
+    pub(crate) fn ask(
+        &self,
+        ask: Ask,
+        wait_until: Option<Stamp>,
+        reply: Option<oneshot::Sender<Told>>,
+    ) -> u64 {
+        let mut state = self.lock();
+        if let Some(end) = &state.end {
+            let end = end.clone();
+            drop(state);
+            // A caller that has left does not need the answer.
+            let _ = reply.map(|reply| reply.send(Err(end)));
+            return 0;
+        }
+        state.last_id += 1;
+        let id = state.last_id;
+        if state.link > 0 {
+            state.out.push(pb::Request { id, ask: Some(ask.clone()) });
+        }
+        state.pending.insert(id, Pending { ask, wait_until, reply });
+        wake(state);
+        id
+    }
+
+    /// Nobody waits for this answer any more.
+    pub(crate) fn forget(&self, id: u64) {
+        self.lock().pending.remove(&id);
+    }
+
+    /// Wants a keep-alive to be sent, and optionally to hear when one that was sent after this moment is confirmed.
+    pub(crate) fn keep_alive(&self, keep_alive: pb::KeepAlive, waiter: Option<oneshot::Sender<()>>) {
+        let mut state = self.lock();
+        let (_, waiters) = state.wanted.get_or_insert_with(|| (keep_alive, Vec::new()));
+        waiters.extend(waiter);
+        wake(state);
+    }
+
+    /// When the oldest keep-alive without an answer was sent.
+    pub(crate) fn oldest_flying(&self) -> Option<Stamp> {
+        self.lock().flying.first().map(|flying| flying.sent)
+    }
+
+    /// Whether a keep-alive is to be sent or under way.
+    pub(crate) fn is_keeping_alive(&self) -> bool {
+        let state = self.lock();
+        state.wanted.is_some() || !state.flying.is_empty()
+    }
+
+    /// A new connection: its stream begins with everything that was not answered.
+    pub(crate) fn connect(self: &Arc<Self>, open: pb::Open, keep_alive: pb::KeepAlive) -> Outbound {
+        let now = clock::now();
+        let mut state = self.lock();
+        state.link += 1;
+        state.open = Some(open);
+        state.out = state.pending.iter().map(|(id, pending)| pending.again(*id, now)).collect();
+        let unheard: Vec<_> =
+            std::mem::take(&mut state.flying).into_iter().flat_map(|flying| flying.waiters).collect();
+        state.wanted.get_or_insert_with(|| (keep_alive, Vec::new())).1.extend(unheard);
+        Outbound { wire: Arc::clone(self), link: state.link, is_first: true }
+    }
+
+    /// The present connection is gone: its stream ends, and nothing is put into it any more.
+    pub(crate) fn disconnect(&self) {
+        let mut state = self.lock();
+        state.link += 1;
+        state.out.clear();
+        wake(state);
+    }
+
+    /// Hands out the answers of a frame.
+    pub(crate) fn answered(&self, answers: Vec<pb::Answer>) {
+        let mut told = Vec::with_capacity(answers.len());
+        {
+            let mut state = self.lock();
+            for answer in answers {
+                let pending = state.pending.remove(&answer.id);
+                if let (Some(Pending { reply: Some(reply), .. }), Some(outcome)) = (pending, answer.outcome) {
+                    told.push((reply, outcome));
+                }
+            }
+        }
+        for (reply, outcome) in told {
+            // A caller that has left withdraws what it asked for.
+            let _ = reply.send(Ok(outcome));
+        }
+    }
+
+    /// A keep-alive is confirmed: when it was sent, and who waits for that.
+    pub(crate) fn kept_alive(&self, id: u64) -> Option<(Stamp, Vec<oneshot::Sender<()>>)> {
+        let mut state = self.lock();
+        let place = state.flying.iter().position(|flying| flying.id == id)?;
+        let flying = state.flying.remove(place);
+        Some((flying.sent, flying.waiters))
+    }
+
+    /// The session is to be closed.
+    pub(crate) fn close(&self) {
+        let mut state = self.lock();
+        state.close = true;
+        wake(state);
+    }
+
+    /// Whether [`Wire::close`] was called.
+    pub(crate) fn is_closing(&self) -> bool {
+        self.lock().close
+    }
+
+    /// The session is over: everybody who waits is told, and whoever asks later.
+    pub(crate) fn end(&self, end: &SessionEnd) {
+        let mut state = self.lock();
+        state.end.get_or_insert_with(|| end.clone());
+        let pending = std::mem::take(&mut state.pending);
+        state.wanted = None;
+        state.flying.clear();
+        drop(state);
+        for reply in pending.into_values().filter_map(|pending| pending.reply) {
+            let _ = reply.send(Err(end.clone()));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("nothing panics while it holds the wire")
+    }
+}
+
+impl Pending {
+    /// The same request for another connection; a wait is shorter by what has passed.
+    fn again(&self, id: u64, now: Stamp) -> pb::Request {
+        let mut ask = self.ask.clone();
+        if let (Ask::Acquire(acquire), Some(until)) = (&mut ask, self.wait_until) {
+            acquire.wait_ms = acquire.wait_ms.min(ms(until.since(now)));
+        }
+        pb::Request { id, ask: Some(ask) }
+    }
+}
+
+/// Outside the lock: whoever is woken may want it at once.
+fn wake(mut state: MutexGuard<'_, State>) {
+    let waker = state.waker.take();
+    drop(state);
+    if let Some(waker) = waker {
+        waker.wake();
+    }
+}
+
+/// What one connection sends: everything that is there, as one frame.
+pub(crate) struct Outbound {
+    wire: Arc<Wire>,
+    link: u64,
+    is_first: bool,
+}
+
+impl Outbound {
+    fn frame(&self, state: &mut State) -> pb::ClientFrame {
+        let keep_alive = state.wanted.take().map(|(mut keep_alive, waiters)| {
+            state.last_id += 1;
+            keep_alive.id = state.last_id;
+            state.flying.push(Flying { id: keep_alive.id, sent: clock::now(), waiters });
+            keep_alive
+        });
+        pb::ClientFrame {
+            open: state.open.take(),
+            requests: std::mem::take(&mut state.out),
+            keep_alive,
+            close: state.close,
+        }
+    }
+}
+
+impl Stream for Outbound {
+    type Item = pb::ClientFrame;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<pb::ClientFrame>> {
+        let wire = Arc::clone(&self.wire);
+        let mut state = wire.lock();
+        if state.link != self.link {
+            return Poll::Ready(None);
+        }
+        let is_quiet = state.out.is_empty() && state.wanted.is_none() && !state.close;
+        if is_quiet && !self.is_first {
+            state.waker = Some(cx.waker().clone());
+            state.rested = false;
+            return Poll::Pending;
+        }
+        // The answers of one frame wake many callers, which ask again one after the other. Stepping back once lets all
+        // of them ask before the frame is made.
+        if !self.is_first && !state.rested {
+            state.rested = true;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        self.is_first = false;
+        state.rested = false;
+        let frame = self.frame(&mut state);
+        if frame.close {
+            // Nothing may follow.
+            state.link += 1;
+        }
+        Poll::Ready(Some(frame))
+    }
+}

@@ -1,0 +1,132 @@
+//! The guard against a real server in the same process: what it says is true, in time.
+
+use std::time::Duration;
+
+use leasehold::testing::TestServer;
+use leasehold::{AcquireError, CheckpointError, Client, LeaseState, LostReason};
+
+const TTL: Duration = Duration::from_secs(1);
+const NOW: Duration = Duration::ZERO;
+
+fn impatient(server: &TestServer) -> Client {
+    Client::builder().endpoint(server.url()).patience(Duration::from_millis(300)).build().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lease_is_held_renewed_and_given_back() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let guard = client.acquire("a").ttl(TTL).await.unwrap();
+    let token = guard.token().unwrap();
+    assert_eq!(guard.state(), LeaseState::Held);
+    assert!(guard.remaining() <= TTL);
+    // Twice its ttl later it is the same lease: it was renewed.
+    tokio::time::sleep(2 * TTL).await;
+    assert_eq!(guard.checkpoint(NOW).unwrap(), token);
+    guard.release().await.unwrap();
+    let next = client.acquire("a").ttl(TTL).no_wait().await.unwrap();
+    assert!(next.token().unwrap() > token);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_held_resource_is_told_with_its_holder() {
+    let server = TestServer::start().await;
+    let _held = server.client().acquire("a").await.unwrap();
+    let other = Client::builder().endpoint(server.url()).owner("other").build().unwrap();
+    match other.acquire("a").no_wait().await {
+        Err(AcquireError::NotAcquired(not)) => {
+            assert_eq!((not.resource.as_str(), not.holders.len()), ("a", 1))
+        }
+        other => panic!("{other:?}"),
+    }
+    let waited = other.acquire("a").wait(Duration::from_millis(50)).await;
+    assert!(matches!(waited, Err(AcquireError::NotAcquired(_))), "{waited:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_process_that_stood_still_past_its_ttl_passes_no_checkpoint() {
+    let server = TestServer::start().await;
+    let guard = server.client().acquire("a").ttl(TTL).await.unwrap();
+    // The client's side stands still; the server's time goes on and somebody else takes over.
+    server.freeze();
+    server.jump(2 * TTL).await;
+    let direct = server.client();
+    server.heal();
+    let successor = direct.acquire("a").ttl(Duration::from_secs(5)).await.unwrap();
+    let lost = guard.lost().await;
+    assert!(
+        matches!(lost.reason, LostReason::Expired | LostReason::NotRenewed | LostReason::SessionEnded),
+        "{lost}"
+    );
+    assert!(matches!(guard.checkpoint(NOW), Err(CheckpointError::Lost(_))));
+    assert!(guard.token().is_err());
+    assert!(successor.token().unwrap() > lost.token);
+}
+
+#[tokio::test]
+async fn a_blocked_thread_is_noticed_at_the_next_checkpoint() {
+    let server = TestServer::start().await;
+    let guard = server.client().acquire("a").ttl(TTL).await.unwrap();
+    assert!(guard.checkpoint(NOW).is_ok());
+    #[expect(clippy::disallowed_methods, reason = "the one thread of this test is to stand still")]
+    std::thread::sleep(2 * TTL);
+    // Nothing ran meanwhile, and no background task has had a chance to say anything.
+    assert!(matches!(guard.checkpoint(NOW), Err(CheckpointError::Lost(_))), "{:?}", guard.state());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_is_cancelled_before_the_lease_can_end() {
+    let server = TestServer::start().await;
+    let guard = server.client().acquire("a").ttl(TTL).await.unwrap();
+    let token = guard.cancelled();
+    server.cut();
+    let left = guard.run(async |guard| guard.lost().await).await;
+    let stopped = left.unwrap_err();
+    assert_eq!(stopped.reason, LostReason::NotRenewed);
+    // It was stopped a margin before the deadline, and the lease is still surely held at this moment.
+    assert_eq!(guard.state(), LeaseState::Uncertain);
+    token.cancelled().await;
+    guard.lost().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_takes_a_lease_away_and_the_guard_knows_at_once() {
+    let server = TestServer::start().await;
+    let guard = server.client().acquire("a").await.unwrap();
+    server.force_release("a").await;
+    assert_eq!(guard.lost().await.reason, LostReason::Forced);
+    assert!(guard.checkpoint(NOW).is_err());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_or_restart_shorter_than_half_the_ttl_loses_nothing() {
+    let ttl = Duration::from_secs(3);
+    let mut server = TestServer::start().await;
+    let client = server.client();
+    let guard = client.acquire("a").ttl(ttl).await.unwrap();
+    let token = guard.token().unwrap();
+    server.cut();
+    tokio::time::sleep(ttl * 2 / 5).await;
+    server.heal();
+    server.restart().await;
+    tokio::time::sleep(ttl).await;
+    assert_eq!(guard.checkpoint(NOW).unwrap(), token);
+    guard.release().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_out_of_reach_is_told_and_nothing_runs() {
+    let mut server = TestServer::start().await;
+    let client = impatient(&server);
+    server.stop().await;
+    let error = client.acquire("a").await.unwrap_err();
+    assert!(matches!(error, AcquireError::Unavailable(_)), "{error:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn max_hold_ends_a_lease_however_often_it_is_renewed() {
+    let server = TestServer::start().await;
+    let guard = server.client().acquire("a").ttl(TTL).max_hold(2 * TTL).await.unwrap();
+    let lost = tokio::time::timeout(4 * TTL, guard.lost()).await.expect("max hold ends it");
+    assert_eq!(lost.missed, 0, "renewals went well: {lost}");
+}
