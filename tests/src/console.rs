@@ -1,7 +1,7 @@
 //! Runs the `console` blocks of a document, word for word, and compares what comes out.
 //!
 //! A block has commands after `$ ` and below each what it prints. `[..]` stands for any text within a line, `...` alone
-//! for any lines; a line `? 75` right after the command says that it ends with that code instead of 0. All blocks of a
+//! for any lines; ids, times and hashes may be others than shown. A line `? 75` right after the command says that it ends with that code instead of 0. All blocks of a
 //! document share one bash, so that a variable or a lease made in one is there in the next, as for a reader who types
 //! along. That, background servers and `curl` in pipes are why this is a runner of its own.
 //!
@@ -12,7 +12,7 @@
 mod block;
 mod shell;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use block::{Document, Step};
 use shell::Shell;
@@ -20,11 +20,23 @@ use shell::Shell;
 /// What documents say; the runner puts a free port in its place.
 const PORT: &str = "7420";
 
-/// Runs every console block of the document in a fresh directory.
+/// Runs the console blocks of each document, every document in a fresh directory.
 ///
 /// # Panics
-/// With what was expected and what came, for every step that differs.
-pub fn check(document: &Path, binary: &Path) {
+/// With what was expected and what came, for every step that differs, and when there are no documents at all.
+pub fn check(documents: &[PathBuf], binary: &Path) {
+    assert!(!documents.is_empty(), "there is nothing to check");
+    let differences: Vec<String> =
+        documents.iter().flat_map(|document| differences(document, binary)).collect();
+    let count = differences.len();
+    assert!(
+        count == 0,
+        "{count} steps differ\n{}\nif this is right: cargo xtask bless",
+        differences.join("\n")
+    );
+}
+
+fn differences(document: &Path, binary: &Path) -> Vec<String> {
     let text =
         std::fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
     let mut parsed = Document::parse(&text);
@@ -33,28 +45,19 @@ pub fn check(document: &Path, binary: &Path) {
     for step in parsed.steps_mut() {
         let (output, code) = shell.run(&step.command);
         if !step.is_met_by(&output, code) {
-            differences.push(difference(step, &output, code));
+            differences.push(format!("{}: {}", document.display(), difference(step, &output, code)));
             step.take(&output, code);
         }
     }
-    drop(shell);
-    if differences.is_empty() {
-        return;
-    }
-    if std::env::var_os("LEASEHOLD_BLESS").is_some() {
+    if !differences.is_empty() && std::env::var_os("LEASEHOLD_BLESS").is_some() {
         std::fs::write(document, parsed.text()).unwrap();
-        return;
+        differences.clear();
     }
-    let name = document.display();
-    panic!(
-        "{name}: {} steps differ\n{}\nif this is right: cargo xtask bless",
-        differences.len(),
-        differences.join("\n")
-    );
+    differences
 }
 
 /// Every document under a directory that has console blocks.
-pub fn documents(directory: &Path) -> Vec<std::path::PathBuf> {
+pub fn documents(directory: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(directory).unwrap().map(Result::unwrap) {
         let path = entry.path();

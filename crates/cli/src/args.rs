@@ -12,9 +12,9 @@ use crate::output::Format;
 #[derive(Parser, Debug)]
 #[command(name = "leasehold", version, about, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Server to ask; may be given several times, they are tried in order
-    #[arg(long, global = true, value_name = "URL", env = "LEASEHOLD_SERVER", value_delimiter = ',')]
-    #[arg(default_value = "http://127.0.0.1:7420")]
+    /// Server to ask; may be given several times, they are tried in order [env: LEASEHOLD_SERVER, separated by commas]
+    /// [default: http://127.0.0.1:7420]
+    #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Vec<String>,
     /// Tables for people, JSON for scripts
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]

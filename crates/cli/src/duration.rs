@@ -31,6 +31,11 @@ pub(crate) fn shown(ms: u64) -> String {
     }
 }
 
+/// The same in a column that stays as wide as it is while times go by.
+pub(crate) fn column(ms: u64) -> String {
+    format!("{:<6}", shown(ms))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -130,7 +130,7 @@ impl Plan {
             Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
-            asked => Ok(Self::Ask { servers: Servers::parse(&cli.server)?, format, ask: ask(asked)? }),
+            asked => Ok(Self::Ask { servers: servers(&cli.server)?, format, ask: ask(asked)? }),
         }
     }
 }
@@ -242,19 +242,22 @@ fn audit(args: AuditArgs) -> Result<Ask, Failure> {
     })
 }
 
-fn bench(args: BenchArgs, format: Format, servers: &[String]) -> Result<BenchPlan, Failure> {
+fn bench(args: BenchArgs, format: Format, named: &[String]) -> Result<BenchPlan, Failure> {
     if args.clients == 0 || args.duration.is_zero() || args.rate == Some(0) {
         return Err(Failure::Usage("--clients, --duration and --rate must be more than 0".into()));
     }
-    let servers = Servers::parse(servers)?;
     Ok(BenchPlan {
         workload: args.workload,
         clients: args.clients,
         duration: args.duration,
         rate: args.rate,
-        server: (!args.own_server).then(|| servers.first().clone()),
+        server: if args.own_server { None } else { Some(servers(named)?.first().clone()) },
         format,
     })
+}
+
+fn servers(named: &[String]) -> Result<Servers, Failure> {
+    Servers::new(named, std::env::var("LEASEHOLD_SERVER").ok().filter(|list| !list.is_empty()))
 }
 
 fn operator(args: OperatorArgs) -> Result<Operator, Failure> {

@@ -49,7 +49,7 @@ impl OwnServer {
     }
 
     async fn ready(&self) -> Result<(), Failure> {
-        let client = Client::new(Servers::parse(&[self.server.to_string()])?);
+        let client = Client::new(Servers::only(self.server.clone()));
         let give_up = Instant::now() + READY;
         loop {
             match client.call(&Call::get("/v1/status")).await {

@@ -12,8 +12,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
-use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::de::{DeserializeOwned, IgnoredAny};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
@@ -101,8 +100,8 @@ pub(crate) fn with_query(path: &str, parameters: &[(&str, Option<String>)]) -> S
 #[derive(Debug)]
 pub(crate) struct Answer {
     server: String,
-    /// The body.
-    pub(crate) value: Value,
+    /// The body, as the server wrote it.
+    pub(crate) text: String,
 }
 
 impl Answer {
@@ -111,7 +110,7 @@ impl Answer {
     /// # Errors
     /// [`Failure::Garbled`]: whoever answered is no Leasehold server, or one of another version.
     pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        let read = T::deserialize(&self.value);
+        let read = serde_json::from_str(&self.text);
         read.map_err(|error| Failure::Garbled { server: self.server.clone(), error: error.to_string() })
     }
 }
@@ -137,11 +136,11 @@ impl Client {
             Ok(Err(error)) => return Err(lost(error.to_string())),
             Err(_) => return Err(lost("no answer in time".into())),
         };
-        let value = serde_json::from_slice(&body);
-        let server = server.to_string();
-        value
-            .map(|value| Answer { server: server.clone(), value })
-            .map_err(|error| Failure::Garbled { server, error: error.to_string() })
+        let (server, text) = (server.to_string(), String::from_utf8_lossy(&body).into_owned());
+        let answer = Answer { server, text };
+        // Somebody else may listen there; what is passed on to a script is at least JSON.
+        answer.read::<IgnoredAny>()?;
+        Ok(answer)
     }
 
     /// Opens a stream of events.

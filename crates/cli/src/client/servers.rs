@@ -6,6 +6,9 @@ use http::Uri;
 
 use crate::failure::Failure;
 
+/// Where `leasehold serve` listens when nothing else is said.
+const DEFAULT: &str = "http://127.0.0.1:7420";
+
 /// One server: `http://HOST:PORT`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Server {
@@ -55,13 +58,19 @@ impl fmt::Display for Server {
 pub(crate) struct Servers(Vec<Server>);
 
 impl Servers {
-    /// Reads what was typed.
-    pub(crate) fn parse(texts: &[String]) -> Result<Self, Failure> {
-        let servers: Vec<Server> = texts.iter().map(|text| Server::parse(text)).collect::<Result<_, _>>()?;
-        match servers.is_empty() {
-            true => Err(Failure::Usage("--server needs an address".into())),
-            false => Ok(Self(servers)),
-        }
+    /// Reads what was typed, or else the environment, or else takes the server that `serve` starts by default.
+    pub(crate) fn new(typed: &[String], environment: Option<String>) -> Result<Self, Failure> {
+        let written = match (typed, environment) {
+            ([], Some(list)) => list.split(',').map(|text| text.trim().to_owned()).collect(),
+            ([], None) => vec![DEFAULT.to_owned()],
+            (typed, _) => typed.to_vec(),
+        };
+        written.iter().map(|text| Server::parse(text)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// This one alone.
+    pub(crate) fn only(server: Server) -> Self {
+        Self(vec![server])
     }
 
     /// The first of them.
@@ -85,6 +94,17 @@ impl fmt::Display for Servers {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn flags_come_before_the_environment_and_that_before_the_default() {
+        let shown = |typed: &[&str], environment: Option<&str>| {
+            let typed: Vec<String> = typed.iter().map(ToString::to_string).collect();
+            Servers::new(&typed, environment.map(str::to_owned)).unwrap().to_string()
+        };
+        assert_eq!(shown(&[], None), DEFAULT);
+        assert_eq!(shown(&[], Some("http://a:1, http://b:2")), "http://a:1, http://b:2");
+        assert_eq!(shown(&["http://c:3"], Some("http://a:1")), "http://c:3");
+    }
 
     #[test]
     fn a_server_is_a_plain_http_address() {

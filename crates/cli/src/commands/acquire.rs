@@ -98,13 +98,13 @@ async fn proven(
     let renewed: RenewAnswer = client.call(&call).await?.read()?;
     granted.ttl_ms = renewed.ttl_ms;
     granted.expires_at = renewed.expires_at;
-    answer.value = serde_json::to_value(&granted).expect("it was read from JSON");
+    answer.text = serde_json::to_string(&granted).expect("it was read from JSON");
     Ok(granted)
 }
 
 fn tell(out: &mut Out, answer: &Answer, granted: &GrantedAnswer) -> Result<(), Failure> {
     if out.format() == Format::Json {
-        return out.json(&answer.value);
+        return out.line(&answer.text);
     }
     let mut pairs = vec![
         ("acquired", granted.resource.to_string()),
@@ -121,7 +121,7 @@ fn tell(out: &mut Out, answer: &Answer, granted: &GrantedAnswer) -> Result<(), F
 
 fn not_acquired(out: &mut Out, answer: &Answer, refusal: &NotGrantedAnswer) -> Result<Exit, Failure> {
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::NotAcquired);
     }
     out.pairs(&[("not acquired", refusal.resource.to_string())])?;

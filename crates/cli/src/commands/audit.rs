@@ -2,7 +2,7 @@
 
 use leasehold_api::{AuditPage, AuditRecord, AuditVerifyAnswer};
 use leasehold_types::ResourceName;
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::client::{Call, Client, with_query};
 use crate::exit::Exit;
@@ -16,21 +16,26 @@ pub(crate) async fn list(
     resource: Option<ResourceName>,
     after: u64,
 ) -> Result<Exit, Failure> {
-    let mut entries: Vec<Value> = Vec::new();
-    let mut rows = Vec::new();
-    pages(client, resource, after, |page, values| {
-        rows.extend(page.entries.iter().map(row));
-        entries.extend(values);
+    let mut entries = Vec::new();
+    pages(client, resource, after, |page| {
+        entries.extend(page);
         Ok(())
     })
     .await?;
     match out.format() {
-        Format::Json => out.json(&json!({ "entries": entries }))?,
+        Format::Json => out.json(&Entries { entries: &entries })?,
         Format::Table => {
-            out.table(&["SEQ", "AT", "ACTION", "RESOURCE", "TOKEN", "ACTOR", "REASON"], &rows)?
+            let rows: Vec<_> = entries.iter().map(row).collect();
+            out.table(&["SEQ", "AT", "ACTION", "RESOURCE", "TOKEN", "ACTOR", "REASON"], &rows)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// All pages together.
+#[derive(Serialize)]
+struct Entries<'a> {
+    entries: &'a [AuditRecord],
 }
 
 /// Writes every kept entry, one JSON object a line, whatever the output format.
@@ -40,7 +45,7 @@ pub(crate) async fn export(
     resource: Option<ResourceName>,
     after: u64,
 ) -> Result<Exit, Failure> {
-    pages(client, resource, after, |_, values| values.iter().try_for_each(|value| out.json(value))).await?;
+    pages(client, resource, after, |page| page.iter().try_for_each(|entry| out.json(entry))).await?;
     Ok(Exit::Done)
 }
 
@@ -49,7 +54,7 @@ pub(crate) async fn verify(client: &Client, out: &mut Out) -> Result<Exit, Failu
     let answer = client.call(&Call::get("/v1/audit/verify")).await?;
     let verified: AuditVerifyAnswer = answer.read()?;
     match (out.format(), verified.first_bad) {
-        (Format::Json, _) => out.json(&answer.value)?,
+        (Format::Json, _) => out.line(&answer.text)?,
         (Format::Table, None) => {
             out.line(&format!("intact: {} entries, head {}", verified.entries, verified.head))?;
         }
@@ -63,16 +68,15 @@ async fn pages(
     client: &Client,
     resource: Option<ResourceName>,
     after: u64,
-    mut each: impl FnMut(&AuditPage, Vec<Value>) -> Result<(), Failure>,
+    mut each: impl FnMut(Vec<AuditRecord>) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let resource = resource.map(|resource| resource.to_string());
     let mut next = Some(after);
     while let Some(after) = next {
         let path =
             with_query("/v1/audit", &[("resource", resource.clone()), ("after", Some(after.to_string()))]);
-        let answer = client.call(&Call::get(path)).await?;
-        let page: AuditPage = answer.read()?;
-        each(&page, answer.value["entries"].as_array().cloned().unwrap_or_default())?;
+        let page: AuditPage = client.call(&Call::get(path)).await?.read()?;
+        each(page.entries)?;
         next = page.next_after;
     }
     Ok(())

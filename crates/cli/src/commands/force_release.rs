@@ -33,7 +33,7 @@ pub(crate) async fn force_release(
     let answer =
         client.call(&Call::post(path, &request, "look with `leasehold show` and `leasehold audit`")).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let forced: ForceReleaseAnswer = answer.read()?;

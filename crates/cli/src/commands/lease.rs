@@ -20,7 +20,7 @@ pub(crate) async fn renew(
     let call = Call::post(format!("/v1/locks/{lease_id}/renew"), &request, "renew again");
     let answer = client.call(&call).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let renewed: RenewAnswer = answer.read()?;
@@ -37,7 +37,7 @@ pub(crate) async fn release(client: &Client, out: &mut Out, lease_id: LeaseId) -
         Call::delete(format!("/v1/locks/{lease_id}"), "release again; a repeated release is the same one");
     let answer = client.call(&call).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let released: ReleaseAnswer = answer.read()?;

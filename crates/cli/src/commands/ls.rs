@@ -1,10 +1,10 @@
 //! `ls`: held locks, all pages.
 
 use leasehold_api::{LockRecord, LocksPage};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::client::{Call, Client, with_query};
-use crate::duration::shown;
+use crate::duration::column;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
@@ -12,28 +12,30 @@ use crate::plan::LockFilter;
 
 /// Lists locks in resource order.
 pub(crate) async fn ls(client: &Client, out: &mut Out, filter: &LockFilter) -> Result<Exit, Failure> {
-    let mut locks: Vec<Value> = Vec::new();
-    let mut rows = Vec::new();
+    let mut locks = Vec::new();
     let mut cursor = None;
     loop {
-        let answer = client.call(&Call::get(path(filter, cursor))).await?;
-        let page: LocksPage = answer.read()?;
-        match out.format() {
-            Format::Json => locks.extend(answer.value["locks"].as_array().cloned().unwrap_or_default()),
-            Format::Table => rows.extend(page.locks.iter().map(row)),
-        }
+        let page: LocksPage = client.call(&Call::get(path(filter, cursor))).await?.read()?;
+        locks.extend(page.locks);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
     match out.format() {
-        Format::Json => out.json(&json!({ "locks": locks }))?,
+        Format::Json => out.json(&Locks { locks: &locks })?,
         Format::Table => {
-            out.table(&["RESOURCE", "OWNER", "TOKEN", "MODE", "HELD", "LEFT", "WAITERS", "MISSED"], &rows)?
+            let rows: Vec<_> = locks.iter().map(row).collect();
+            out.table(&["RESOURCE", "OWNER", "TOKEN", "MODE", "HELD", "LEFT", "WAITERS", "MISSED"], &rows)?;
         }
     }
     Ok(Exit::Done)
+}
+
+/// All pages together.
+#[derive(Serialize)]
+struct Locks<'a> {
+    locks: &'a [LockRecord],
 }
 
 fn path(filter: &LockFilter, cursor: Option<String>) -> String {
@@ -56,8 +58,8 @@ fn row(lock: &LockRecord) -> Vec<String> {
         lock.owner_id.to_string(),
         lock.fencing_token.to_string(),
         lock.mode.to_string(),
-        shown(lock.held_ms),
-        shown(lock.remaining_ms),
+        column(lock.held_ms),
+        column(lock.remaining_ms),
         lock.waiters.to_string(),
         lock.missed.to_string(),
     ]

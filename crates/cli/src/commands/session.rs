@@ -5,10 +5,10 @@ use leasehold_api::{
     SessionRecord, SessionsPage,
 };
 use leasehold_types::{Labels, OwnerId, SessionId};
-use serde_json::{Value, json};
+use serde::Serialize;
 
 use crate::client::{Call, Client, with_query};
-use crate::duration::shown;
+use crate::duration::{column, shown};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
@@ -26,7 +26,7 @@ pub(crate) async fn open(
     let call = Call::post("/v1/sessions", &request, "open another; an unused session ends by itself");
     let answer = client.call(&call).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let opened: OpenSessionAnswer = answer.read()?;
@@ -39,7 +39,7 @@ pub(crate) async fn renew(client: &Client, out: &mut Out, session_id: SessionId)
     let path = format!("/v1/sessions/{session_id}/renew");
     let answer = client.call(&Call::post(path, &RenewSessionRequest::default(), "renew again")).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let renewed: RenewSessionAnswer = answer.read()?;
@@ -55,26 +55,31 @@ pub(crate) async fn renew(client: &Client, out: &mut Out, session_id: SessionId)
 
 /// Lists live sessions, all pages.
 pub(crate) async fn ls(client: &Client, out: &mut Out) -> Result<Exit, Failure> {
-    let mut sessions: Vec<Value> = Vec::new();
-    let mut rows = Vec::new();
+    let mut sessions = Vec::new();
     let mut cursor = None;
     loop {
-        let answer = client.call(&Call::get(with_query("/v1/sessions", &[("cursor", cursor)]))).await?;
-        let page: SessionsPage = answer.read()?;
-        match out.format() {
-            Format::Json => sessions.extend(answer.value["sessions"].as_array().cloned().unwrap_or_default()),
-            Format::Table => rows.extend(page.sessions.iter().map(row)),
-        }
+        let call = Call::get(with_query("/v1/sessions", &[("cursor", cursor)]));
+        let page: SessionsPage = client.call(&call).await?.read()?;
+        sessions.extend(page.sessions);
         cursor = page.next_cursor;
         if cursor.is_none() {
             break;
         }
     }
     match out.format() {
-        Format::Json => out.json(&json!({ "sessions": sessions }))?,
-        Format::Table => out.table(&["SESSION", "OWNER", "LOCKS", "TTL", "LEFT", "MISSED"], &rows)?,
+        Format::Json => out.json(&Sessions { sessions: &sessions })?,
+        Format::Table => {
+            let rows: Vec<_> = sessions.iter().map(row).collect();
+            out.table(&["SESSION", "OWNER", "LOCKS", "TTL", "LEFT", "MISSED"], &rows)?;
+        }
     }
     Ok(Exit::Done)
+}
+
+/// All pages together.
+#[derive(Serialize)]
+struct Sessions<'a> {
+    sessions: &'a [SessionRecord],
 }
 
 /// Ends a session and frees everything in it.
@@ -88,7 +93,7 @@ pub(crate) async fn end(
     let path = with_query(&format!("/v1/sessions/{session_id}"), &[("actorId", actor), ("reason", reason)]);
     let answer = client.call(&Call::delete(path, "end it again; a repeated end is the same one")).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let ended: CloseSessionAnswer = answer.read()?;
@@ -101,8 +106,8 @@ fn row(session: &SessionRecord) -> Vec<String> {
         session.session_id.to_string(),
         session.owner_id.to_string(),
         session.lock_count.to_string(),
-        shown(session.ttl_ms),
-        shown(session.remaining_ms),
+        column(session.ttl_ms),
+        column(session.remaining_ms),
         session.missed.to_string(),
     ]
 }

@@ -4,7 +4,7 @@ use leasehold_api::{EndingRecord, ExplainAnswer, LockRecord};
 use leasehold_types::ResourceName;
 
 use crate::client::{Call, Client, encoded};
-use crate::duration::shown;
+use crate::duration::column;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out, or_dash};
@@ -13,7 +13,7 @@ use crate::output::{Format, Out, or_dash};
 pub(crate) async fn show(client: &Client, out: &mut Out, resource: &ResourceName) -> Result<Exit, Failure> {
     let answer = client.call(&Call::get(format!("/v1/resources/{}", encoded(resource.as_str())))).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let explained: ExplainAnswer = answer.read()?;
@@ -24,7 +24,7 @@ pub(crate) async fn show(client: &Client, out: &mut Out, resource: &ResourceName
     if !explained.waiters.is_empty() {
         let waiters = explained.waiters.iter();
         let rows: Vec<_> =
-            waiters.map(|w| vec![w.owner_id.to_string(), w.mode.to_string(), shown(w.waiting_ms)]).collect();
+            waiters.map(|w| vec![w.owner_id.to_string(), w.mode.to_string(), column(w.waiting_ms)]).collect();
         out.line("")?;
         out.table(&["WAITER", "MODE", "WAITING"], &rows)?;
     }
@@ -54,7 +54,7 @@ fn summary(out: &mut Out, explained: &ExplainAnswer) -> Result<(), Failure> {
 
 fn holders(out: &mut Out, holders: &[LockRecord]) -> Result<(), Failure> {
     let row = |holder: &LockRecord| {
-        let (held, left) = (shown(holder.held_ms), shown(holder.remaining_ms));
+        let (held, left) = (column(holder.held_ms), column(holder.remaining_ms));
         vec![
             holder.owner_id.to_string(),
             holder.fencing_token.to_string(),

@@ -11,7 +11,7 @@ use crate::output::{Format, Out};
 pub(crate) async fn status(client: &Client, out: &mut Out) -> Result<Exit, Failure> {
     let answer = client.call(&Call::get("/v1/status")).await?;
     if out.format() == Format::Json {
-        out.json(&answer.value)?;
+        out.line(&answer.text)?;
         return Ok(Exit::Done);
     }
     let status: StatusAnswer = answer.read()?;
