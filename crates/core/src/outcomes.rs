@@ -176,6 +176,12 @@ impl Outcomes {
         self.order.iter().flat_map(|(tenant, order)| order.iter().map(move |(n, what)| (tenant, *n, what)))
     }
 
+    /// Whether a snapshot may go on with this number.
+    pub(crate) fn may_be_next(&self, tenant: &TenantName, number: u64) -> bool {
+        let last = self.order.get(tenant).and_then(VecDeque::back).map_or(0, |(last, _)| *last);
+        last < number && number <= self.count
+    }
+
     /// Puts back what a snapshot held.
     pub(crate) fn push(&mut self, tenant: TenantName, number: u64, what: Remembered) {
         self.order.entry(tenant).or_default().push_back((number, what));
@@ -203,5 +209,25 @@ impl Outcomes {
             Some(Keyed::Opened { fingerprint, .. }) => *fingerprint,
             _ => 0,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// After the ending of its lease was forgotten by number, a release may come again under its key. The key then stood
+    /// twice in the order, and a snapshot could not be written once the first place was forgotten.
+    #[test]
+    fn a_key_stands_once_in_the_order_of_forgetting() {
+        let tenant = TenantName::default_tenant();
+        let key = RequestKey::new("k").unwrap();
+        let id = LeaseId::from_bytes([1; 16]);
+        let mut outcomes = Outcomes::default();
+        outcomes.remember_key(&tenant, &key, Keyed::Released(id));
+        outcomes.remember_key(&tenant, &key, Keyed::Released(id));
+        assert_eq!(outcomes.in_order().count(), 1);
+        outcomes.forget_through(1);
+        assert!(outcomes.is_empty() && outcomes.keyed(&tenant, &key).is_none());
     }
 }

@@ -541,7 +541,7 @@ fn restored_clock(ttl: Ttl, floor_ms: u64, note: Option<Note>, id: [u8; 16], now
     let spread_over = (ttl.ms() / 10).clamp(1, SPREAD_MAX_MS);
     let spread_ms = u64::from(u16::from_le_bytes([id[0], id[1]])) % spread_over;
     let floor = if floor_ms > 0 { now.plus_ms(floor_ms) } else { Time(0) };
-    LifeClock::new(now.plus_ms(left_ms + spread_ms), floor)
+    LifeClock::new(now.plus_ms(left_ms).plus_ms(spread_ms), floor)
 }
 
 fn put<T: Default>(places: &mut Vec<T>, number: usize, value: T) {

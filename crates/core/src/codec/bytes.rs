@@ -302,6 +302,13 @@ impl<'a> Decoder<'a> {
         self.number().map(WallTime)
     }
 
+    /// A length of time. Sums of a few of them fit into 64 bits, so that nothing read here can overflow later.
+    pub(crate) fn ms(&mut self) -> Read<u64> {
+        const LONGEST_MS: u64 = 1 << 48; // nine thousand years
+        let ms = self.number()?;
+        self.lawful(Some(ms).filter(|ms| *ms <= LONGEST_MS), "a length of time")
+    }
+
     pub(crate) fn ttl(&mut self) -> Read<Ttl> {
         let ms = self.number()?;
         self.lawful(Ttl::from_journal(ms), "a ttl")

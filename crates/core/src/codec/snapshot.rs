@@ -2,7 +2,7 @@
 //! gives the same bytes, which is how tests compare states.
 
 use bytes::Bytes;
-use leasehold_types::{Generation, TenantName, limits};
+use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName, limits};
 
 use super::bytes::{Decoder, Encoder};
 use super::{CodecError, FORMAT};
@@ -223,12 +223,17 @@ impl Encoder {
     }
 }
 
-/// Builds the journaled part again from chunks.
+/// Builds the journaled part again from chunks. Refuses what no table can have written (a thing twice, or out of order),
+/// so that no state is built on which a later fact would panic.
 #[derive(Debug, Default)]
 pub struct SnapshotDecoder {
     state: Journaled,
     records: u64,
     ended: bool,
+    /// Of the last lease: they stand in the order of tokens, each once.
+    last_lease: u64,
+    /// They stand in the order of names, each once.
+    last_resource: Option<ResourceKey>,
 }
 
 impl SnapshotDecoder {
@@ -264,7 +269,8 @@ impl SnapshotDecoder {
                 self.ended = decoder.number()? == self.records;
                 return if self.ended { Ok(()) } else { decoder.malformed("the number of records") };
             }
-            1 => self.meta(decoder)?,
+            1 if self.records == 0 => self.meta(decoder)?,
+            _ if self.records == 0 => return decoder.malformed("the counters first"),
             2 => self.session(decoder)?,
             3 => self.lease(decoder)?,
             4 => self.resource(decoder)?,
@@ -292,9 +298,10 @@ impl SnapshotDecoder {
         if self.state.session_ids.contains_key(&began.session_id) {
             return decoder.malformed("a session once");
         }
+        self.key_is_new(&began.tenant, began.key.as_ref(), decoder)?;
         let mut session = Session::new(&began);
         session.ttl = decoder.ttl()?;
-        session.floor_ms = decoder.number()?;
+        session.floor_ms = decoder.ms()?;
         session.note = decoder.note()?;
         session.unseen = decoder.list(|decoder| {
             Ok(EndedInSession {
@@ -321,13 +328,19 @@ impl SnapshotDecoder {
         if self.state.lease_ids.contains_key(&granted.lease_id) {
             return decoder.malformed("a lease once");
         }
-        let ttl = decoder.optional(|decoder| Ok((decoder.ttl()?, decoder.number()?)))?;
+        let token = granted.token.get();
+        if token <= self.last_lease || token > self.state.last_token {
+            return decoder.malformed("leases in the order of their tokens");
+        }
+        self.last_lease = token;
+        let ttl = decoder.optional(|decoder| Ok((decoder.ttl()?, decoder.ms()?)))?;
         let note = decoder.note()?;
         if ttl.is_some() == granted.session.is_some() {
             return decoder.malformed("a ttl of its own or a session");
         }
+        let tenant = self.state.outcomes.tenant(granted.resource.tenant());
+        self.key_is_new(&tenant, granted.key.as_ref(), decoder)?;
         if let Some(key) = &granted.key {
-            let tenant = self.state.outcomes.tenant(granted.resource.tenant());
             self.state.outcomes.tie(&tenant, key, Keyed::Acquired(granted.lease_id));
         }
         let ix = self.state.insert_lease(&granted);
@@ -352,6 +365,14 @@ impl SnapshotDecoder {
             })
         })?;
         let delays = decoder.list(Decoder::delay)?;
+        if self.last_resource.as_ref().is_some_and(|last| *last >= key) {
+            return decoder.malformed("resources in the order of their names");
+        }
+        let used_once = used <= self.state.used && !self.state.recent.contains_key(&used);
+        if (used > 0) == endings.is_empty() || !used_once || (endings.is_empty() && delays.is_empty()) {
+            return decoder.malformed("a resource that is remembered for something");
+        }
+        self.last_resource = Some(key.clone());
         let resource = self.state.resources.entry(key.clone()).or_default();
         if used > 0 {
             resource.mark_used(used);
@@ -366,16 +387,27 @@ impl SnapshotDecoder {
         let tenant = decoder.tenant()?;
         let tenant = self.state.outcomes.tenant(tenant.as_str());
         let number = decoder.number()?;
+        if !self.state.outcomes.may_be_next(&tenant, number) {
+            return decoder.malformed("outcomes in the order of remembering");
+        }
         let what = match decoder.byte()? {
             0 => {
                 let id = decoder.lease_id()?;
                 let ended = decoder.ended_lease(&tenant)?;
+                if self.state.outcomes.lease(id).is_some() || self.state.lease_ids.contains_key(&id) {
+                    return decoder.malformed("an ended lease once");
+                }
+                self.key_is_new(&tenant, ended.was.as_ref().and_then(|was| was.key.as_ref()), decoder)?;
                 self.state.outcomes.put_lease(id, ended);
                 Remembered::Lease(id)
             }
             1 => {
                 let id = decoder.session_id()?;
                 let (closed, released, key) = (decoder.flag()?, decoder.number()?, decoder.key()?);
+                if self.state.outcomes.session(id).is_some() || self.state.session_ids.contains_key(&id) {
+                    return decoder.malformed("an ended session once");
+                }
+                self.key_is_new(&tenant, key.as_ref(), decoder)?;
                 let ended = EndedSession { tenant: tenant.clone(), closed, released, key };
                 self.state.outcomes.put_session(id, ended, decoder.number()?);
                 Remembered::Session(id)
@@ -383,6 +415,7 @@ impl SnapshotDecoder {
             2 => {
                 let key = decoder.one_key()?;
                 let keyed = decoder.keyed()?;
+                self.key_is_new(&tenant, Some(&key), decoder)?;
                 self.state.outcomes.tie(&tenant, &key, keyed);
                 Remembered::Key(key)
             }
@@ -395,20 +428,35 @@ impl SnapshotDecoder {
     fn audit_entry(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
         let mut entry = decoder.audit_entry_without_hash()?;
         entry.hash = decoder.bytes32()?;
+        if entry.seq != self.state.audit.count + 1 {
+            return decoder.malformed("audit entries without gaps");
+        }
         self.state.audit.push(entry);
         Ok(())
+    }
+
+    fn key_is_new(
+        &self,
+        tenant: &TenantName,
+        key: Option<&RequestKey>,
+        decoder: &Decoder<'_>,
+    ) -> Result<(), CodecError> {
+        match key.and_then(|key| self.state.outcomes.keyed(tenant, key)) {
+            Some(_) => decoder.malformed("a key once"),
+            None => Ok(()),
+        }
     }
 }
 
 impl Decoder<'_> {
     fn note(&mut self) -> Result<Option<Note>, CodecError> {
         self.optional(|decoder| {
-            Ok(Note { remaining_ms: decoder.number()?, age_ms: decoder.number()?, cleared: decoder.flag()? })
+            Ok(Note { remaining_ms: decoder.ms()?, age_ms: decoder.ms()?, cleared: decoder.flag()? })
         })
     }
 
     fn delay(&mut self) -> Result<Delay, CodecError> {
-        let (token, ms) = (self.token()?, self.number()?);
+        let (token, ms) = (self.token()?, self.ms()?);
         let closes = match self.byte()? {
             0 => Closes::All,
             1 => Closes::ButShared,
