@@ -14,8 +14,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 
 use naive::Naive;
-use random::{Pass, RESOURCES, Step, TENANTS};
-use support::{World, ids};
+use random::{Known, Pass, RESOURCES, Step, TENANTS};
+use support::World;
 
 /// Runs of about a hundred steps, in each of two tests, so that two cores share them.
 const CASES: u32 = 1_500;
@@ -25,28 +25,21 @@ struct Pair {
     world: World,
     naive: Naive,
     ticket: u64,
-    lease_ids: Vec<leasehold_types::LeaseId>,
-    session_ids: Vec<leasehold_types::SessionId>,
+    known: Known,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self {
-            world: World::new(Durability::Durable),
-            naive: Naive::new(),
-            ticket: 0,
-            lease_ids: vec![ids::lease("never")],
-            session_ids: vec![ids::session("never")],
-        }
+        Self { world: World::new(Durability::Durable), naive: Naive::new(), ticket: 0, known: Known::new() }
     }
 
     fn step(&mut self, step: &Step) {
         match step {
             Step::Ask(asked) => {
                 self.ticket += 1;
-                let waiting: Vec<_> = self.naive.waiters.iter().map(|waiter| waiter.ticket).collect();
-                let request =
-                    asked.request(self.ticket, &mut self.lease_ids, &mut self.session_ids, &waiting);
+                self.known.waiting = self.naive.waiters.iter().map(|waiter| waiter.ticket).collect();
+                self.known.tokens = self.naive.leases.iter().map(|lease| lease.token).collect();
+                let request = asked.request(self.ticket, &mut self.known);
                 self.ask(request);
             }
             Step::Pass(Pass::Ticking(ms)) => self.pass(*ms),

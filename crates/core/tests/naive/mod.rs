@@ -53,7 +53,7 @@ pub(crate) struct Lease {
     hold_ends: Option<u64>,
     noted_age: u64,
     lock_delay: u64,
-    token: u64,
+    pub(crate) token: u64,
     key: Option<RequestKey>,
     value: Option<Box<str>>,
 }

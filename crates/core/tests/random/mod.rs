@@ -13,7 +13,7 @@ use proptest::sample::select;
 use crate::support::ids;
 
 pub(crate) const TENANTS: [&str; 2] = ["acme", "zeta"];
-pub(crate) const RESOURCES: [&str; 3] = ["a/1", "a/2", "b"];
+pub(crate) const RESOURCES: [&str; 2] = ["a/1", "b"];
 
 /// One step of a run.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ enum What {
     Open(u8, u64),
     Keep(usize, Option<u64>, Vec<usize>),
     Close(usize, bool),
-    Force { resource: &'static str, token: Option<u64>, skip: bool },
+    Force { resource: &'static str, token: Option<usize>, skip: bool },
     Recover(u64),
 }
 
@@ -69,14 +69,14 @@ enum Id {
 }
 
 fn ttl_ms() -> impl Strategy<Value = u64> {
-    select(vec![1_000, 5_000, 15_000, 15_000, 61_000, 100_000])
+    select(vec![1_000, 5_000, 15_000, 15_000, 61_000, 61_000, 100_000])
 }
 
 fn sharing() -> impl Strategy<Value = Sharing> {
     prop_oneof![
-        3 => Just(Sharing::Exclusive),
-        2 => Just(Sharing::Shared),
-        3 => (1_u32..4).prop_map(|limit| Sharing::Semaphore { limit }),
+        2 => Just(Sharing::Exclusive),
+        3 => Just(Sharing::Shared),
+        4 => (2_u32..6).prop_map(|limit| Sharing::Semaphore { limit }),
     ]
 }
 
@@ -89,9 +89,9 @@ fn ttl(ms: u64) -> Ttl {
 }
 
 fn acquire() -> impl Strategy<Value = What> {
-    let id = prop_oneof![4 => Just(Id::Drawn), 3 => (0_u8..8).prop_map(Id::Chosen), 1 => (0_usize..6).prop_map(Id::Again)];
-    let session = prop_oneof![3 => Just(None), 2 => (0_usize..4).prop_map(Some)];
-    let wait_ms = select(vec![0, 0, 3_000, 30_000, 700_000]);
+    let id = prop_oneof![6 => Just(Id::Drawn), 3 => (0_u8..24).prop_map(Id::Chosen), 1 => (0_usize..6).prop_map(Id::Again)];
+    let session = prop_oneof![3 => Just(None), 1 => (0_usize..4).prop_map(Some)];
+    let wait_ms = select(vec![0, 3_000, 30_000, 30_000, 700_000]);
     let delay_ms = select(vec![0, 0, 0, 4_000, 20_000]);
     let hold_ms = select(vec![None, None, None, Some(10_000), Some(90_000)]);
     let fields = (select(RESOURCES.to_vec()), 0_u8..3, ttl_ms(), wait_ms, sharing(), delay_ms, hold_ms);
@@ -125,12 +125,12 @@ fn what() -> impl Strategy<Value = What> {
         5 => (0_usize..8).prop_map(What::Release),
         1 => (0_usize..4, prop::option::of(0_u8..3)).prop_map(|(lease, to)| What::Resign(lease, to)),
         1 => (0_usize..4, 0_u8..3).prop_map(|(lease, value)| What::Proclaim(lease, value)),
-        1 => (0_usize..4).prop_map(What::Withdraw),
+        3 => (0_usize..4).prop_map(What::Withdraw),
         3 => (0_u8..3, ttl_ms()).prop_map(|(owner, ttl)| What::Open(owner, ttl)),
         3 => (0_usize..4, other_ttl_too, prop::collection::vec(0_usize..8, 0..3))
             .prop_map(|(session, ttl, seen)| What::Keep(session, ttl, seen)),
         1 => (0_usize..4, any::<bool>()).prop_map(|(session, by_operator)| What::Close(session, by_operator)),
-        2 => (select(RESOURCES.to_vec()), prop::option::of(0_u64..3), any::<bool>())
+        2 => (select(RESOURCES.to_vec()), prop::option::of(0_usize..3), any::<bool>())
             .prop_map(|(resource, token, skip)| What::Force { resource, token, skip }),
         1 => (0_u64..200).prop_map(What::Recover),
     ]
@@ -138,9 +138,9 @@ fn what() -> impl Strategy<Value = What> {
 
 fn pass() -> impl Strategy<Value = Pass> {
     let ms = prop_oneof![
-        4 => 0_u64..1_200,
-        4 => 1_000_u64..8_000,
-        3 => 8_000_u64..25_000,
+        10 => 0_u64..1_200,
+        8 => 1_000_u64..8_000,
+        4 => 8_000_u64..25_000,
         2 => 25_000_u64..120_000,
         1 => 600_000_u64..900_000,
     ];
@@ -152,15 +152,31 @@ fn pass() -> impl Strategy<Value = Pass> {
 }
 
 pub(crate) fn step() -> impl Strategy<Value = Step> {
-    let asked = (prop::bool::weighted(0.9), prop::option::weighted(0.3, 0_u8..5), what())
+    let asked = (prop::bool::weighted(0.9), prop::option::weighted(0.25, 0_u8..20), what())
         .prop_map(|(first, key, what)| Asked { tenant: TENANTS[usize::from(!first)], key, what });
     prop_oneof![
         24 => asked.prop_map(Step::Ask),
         8 => pass().prop_map(Step::Pass),
         1 => select(vec![1_usize, 100, 100_000]).prop_map(Step::Restart),
         1 => Just(Step::Snapshot),
-        1 => prop::bool::weighted(0.7).prop_map(Step::Room),
+        1 => prop::bool::weighted(0.8).prop_map(Step::Room),
     ]
+}
+
+/// What commands can be about.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    pub(crate) leases: Vec<LeaseId>,
+    pub(crate) sessions: Vec<SessionId>,
+    pub(crate) waiting: Vec<Ticket>,
+    pub(crate) tokens: Vec<u64>,
+}
+
+impl Known {
+    pub(crate) fn new() -> Self {
+        let (leases, sessions) = (vec![ids::lease("never")], vec![ids::session("never")]);
+        Self { leases, sessions, waiting: Vec::new(), tokens: Vec::new() }
+    }
 }
 
 /// The n-th from the end, so that what was used lately is used again.
@@ -169,29 +185,18 @@ fn lately<T: Copy>(used: &[T], n: usize) -> T {
 }
 
 impl Asked {
-    pub(crate) fn request(
-        &self,
-        number: u64,
-        leases: &mut Vec<LeaseId>,
-        sessions: &mut Vec<SessionId>,
-        waiting: &[Ticket],
-    ) -> Request {
+    pub(crate) fn request(&self, number: u64, known: &mut Known) -> Request {
         Request {
             ticket: Ticket(number),
             tenant: TenantName::new(self.tenant).unwrap(),
             identity: None,
             key: self.key.map(|key| RequestKey::new(&format!("k{key}")).unwrap()),
-            command: self.command(number, leases, sessions, waiting),
+            command: self.command(number, known),
         }
     }
 
-    fn command(
-        &self,
-        number: u64,
-        leases: &mut Vec<LeaseId>,
-        sessions: &mut Vec<SessionId>,
-        waiting: &[Ticket],
-    ) -> Command {
+    fn command(&self, number: u64, known: &mut Known) -> Command {
+        let Known { leases, sessions, waiting, tokens } = known;
         // Every third drawn id ends late after a restart.
         let spread = if number % 3 == 0 { "Z" } else { "D" };
         match &self.what {
@@ -241,9 +246,9 @@ impl Asked {
             },
             What::Force { resource, token, skip } => Command::ForceRelease(ForceRelease {
                 resource: ResourceName::new(resource).unwrap(),
-                target: token.map_or(ForceTarget::All, |back| {
-                    let guess = (number / 2).saturating_sub(back).max(1);
-                    ForceTarget::Token(FencingToken::new(guess).unwrap())
+                target: token.map_or(ForceTarget::All, |n| {
+                    let number = if tokens.is_empty() { 1 } else { lately(tokens, n) };
+                    ForceTarget::Token(FencingToken::new(number).unwrap())
                 }),
                 skip_lock_delay: *skip,
                 operator: operator(),

@@ -1,0 +1,223 @@
+//! The formats of facts and snapshots as committed bytes: they change only on purpose, and old bytes are read for ever.
+//! `cargo xtask bless` writes them anew; a changed line of a released format is a break.
+//!
+//! Each line is a name and bytes in hexadecimal. The facts are one story (`golden_story`), and the snapshot is the state
+//! after it, one record a line.
+
+mod golden_story;
+mod support;
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+
+use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
+use leasehold_core::{Fact, Journaled, LockTable, Settings, invariants};
+use leasehold_types::{Durability, Now, Time, WallTime};
+
+use golden_story::story;
+
+fn golden(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Vec<u8> {
+    (0..text.len()).step_by(2).map(|at| u8::from_str_radix(&text[at..at + 2], 16).unwrap()).collect()
+}
+
+fn body(fact: &Fact) -> Vec<u8> {
+    let mut body = Vec::new();
+    codec::begin_body(&mut body);
+    codec::encode_fact(fact, &mut body);
+    body
+}
+
+fn state() -> Journaled {
+    let mut state = Journaled::new();
+    for (_, fact) in story() {
+        state.replay(&fact, &mut Vec::new());
+    }
+    state
+}
+
+/// The committed lines, after writing them anew if that was asked for.
+fn committed(name: &str, head: &str, now: &[(String, Vec<u8>)]) -> Vec<(String, Vec<u8>)> {
+    let path = golden(name);
+    if std::env::var_os("LEASEHOLD_BLESS").is_some() {
+        let lines = now.iter().map(|(name, bytes)| format!("{name} {}\n", hex(bytes)));
+        fs::write(&path, format!("# {head}\n") + &lines.collect::<String>()).unwrap();
+    }
+    let text = fs::read_to_string(path).unwrap();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| line.split_once(' ').unwrap())
+        .map(|(name, bytes)| (name.to_owned(), unhex(bytes)))
+        .collect()
+}
+
+#[test]
+fn facts_have_the_committed_bytes() {
+    let now: Vec<_> = story().into_iter().map(|(name, fact)| (name.to_owned(), body(&fact))).collect();
+    let committed = committed("facts.txt", "Bodies of one fact each, format 1.", &now);
+    assert_eq!(committed.len(), now.len(), "facts were added or removed");
+    for ((name, fact), (golden_name, bytes)) in story().into_iter().zip(committed) {
+        assert_eq!(name, golden_name);
+        assert_eq!(codec::decode_body(&bytes), Ok(vec![fact.clone()]), "{name} is read as it was written");
+        assert_eq!(hex(&body(&fact)), hex(&bytes), "{name} is written as it was");
+    }
+}
+
+#[test]
+fn every_kind_of_fact_is_in_the_story() {
+    // The first byte after the format is the kind; kinds are numbered from 1 without gaps.
+    let kinds: BTreeSet<u8> = story().iter().map(|(_, fact)| body(fact)[1]).collect();
+    let known: BTreeSet<u8> = (1..=u8::MAX).filter(|kind| is_known(*kind)).collect();
+    assert_eq!(kinds, known);
+}
+
+/// Whether the codec knows this kind: it then complains of what is missing after it.
+fn is_known(kind: u8) -> bool {
+    let unknown = CodecError::Malformed { at: 2, what: "a kind of fact" };
+    codec::decode_body(&[codec::FORMAT, kind]) != Err(unknown)
+}
+
+#[test]
+fn a_snapshot_has_the_committed_bytes() {
+    let names = ["end", "counters", "session", "lease", "resource", "outcome", "audit-entry"];
+    let chunks = support::snapshot_chunks(&state(), 1);
+    let now: Vec<_> =
+        chunks.iter().map(|chunk| (names[usize::from(chunk[1])].to_owned(), chunk.to_vec())).collect();
+    let committed = committed(
+        "snapshot.txt",
+        "The state after the story of the facts, one record a line, format 1.",
+        &now,
+    );
+    let kinds: BTreeSet<&str> = committed.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(kinds, BTreeSet::from(names), "a kind of record is not in the story");
+    let mut decoder = SnapshotDecoder::default();
+    for ((name, bytes), (_, now)) in committed.iter().zip(&now) {
+        decoder.chunk(bytes).unwrap();
+        assert_eq!(hex(bytes), hex(now), "{name} is written as it was");
+    }
+    assert_eq!(committed.len(), now.len());
+    let read = decoder.finish().unwrap();
+    invariants::states_are_equal(&read, &state()).unwrap();
+}
+
+#[test]
+fn a_snapshot_that_lacks_a_chunk_or_its_end_is_refused() {
+    let chunks = support::snapshot_chunks(&state(), 1);
+    for missing in 0..chunks.len() {
+        let mut decoder = SnapshotDecoder::default();
+        let rest = chunks.iter().enumerate().filter(|(number, _)| *number != missing);
+        let read: Result<Vec<_>, _> = rest.map(|(_, chunk)| decoder.chunk(chunk)).collect();
+        assert!(read.is_err() || decoder.finish().is_err(), "chunk {missing} was not missed");
+    }
+}
+
+#[test]
+fn a_newer_format_is_named() {
+    assert_eq!(codec::decode_body(&[codec::FORMAT + 1]), Err(CodecError::TooNew(codec::FORMAT + 1)));
+    let mut decoder = SnapshotDecoder::default();
+    assert_eq!(decoder.chunk(&[codec::FORMAT + 1]), Err(CodecError::TooNew(codec::FORMAT + 1)));
+}
+
+/// A small generator of numbers, the same on every machine.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 >> 33).unwrap() % bound
+    }
+
+    /// Changes bytes in one of the ways in which bytes go wrong.
+    fn spoil(&mut self, bytes: &mut Vec<u8>) {
+        for _ in 0..=self.below(3) {
+            let at = self.below(bytes.len().max(1));
+            match self.below(5) {
+                0 => bytes.truncate(at),
+                1 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
+                2 if at < bytes.len() => bytes[at] = [0, 1, 0x7f, 0x80, 0xff][self.below(5)],
+                3 => bytes.insert(at, u8::try_from(self.below(256)).unwrap()),
+                _ => bytes.extend_from_within(at.min(bytes.len())..),
+            }
+        }
+    }
+}
+
+fn seed() -> u64 {
+    let chosen = std::env::var("LEASEHOLD_SEED").ok().map(|seed| seed.parse().expect("a seed is a number"));
+    chosen.unwrap_or_else(|| u64::from_le_bytes(*leasehold_types::ids::random().first_chunk().unwrap()) | 1)
+}
+
+/// Runs with a seed that is printed if it panics.
+fn with_seed(test: impl Fn(&mut Numbers)) {
+    let seed = seed();
+    println!("repeat: LEASEHOLD_SEED={seed} cargo test -p leasehold-core --test golden");
+    test(&mut Numbers(seed));
+}
+
+#[test]
+fn spoilt_facts_never_panic() {
+    let bodies: Vec<_> = story().iter().map(|(_, fact)| body(fact)).collect();
+    with_seed(|numbers| {
+        for _ in 0..50_000 {
+            let mut bytes = bodies[numbers.below(bodies.len())].clone();
+            numbers.spoil(&mut bytes);
+            if let Ok(facts) = codec::decode_body(&bytes) {
+                let again: Vec<_> = facts.iter().flat_map(|fact| body(fact)[1..].to_vec()).collect();
+                let read = codec::decode_body(&[&[codec::FORMAT], &again[..]].concat());
+                assert_eq!(read, Ok(facts), "what was read can be written");
+            }
+        }
+    });
+}
+
+#[test]
+fn spoilt_snapshots_are_refused_or_can_be_served_but_never_panic() {
+    let chunks = support::snapshot_chunks(&state(), 1);
+    with_seed(|numbers| {
+        for _ in 0..20_000 {
+            let mut chunks: Vec<_> = chunks.iter().map(|chunk| chunk.to_vec()).collect();
+            match numbers.below(4) {
+                0 => {
+                    let (one, other) = (numbers.below(chunks.len()), numbers.below(chunks.len()));
+                    chunks.swap(one, other);
+                }
+                1 => {
+                    let (from, to) = (numbers.below(chunks.len()), numbers.below(chunks.len()));
+                    chunks[to] = chunks[from].clone();
+                }
+                _ => {
+                    let spoilt = numbers.below(chunks.len());
+                    numbers.spoil(&mut chunks[spoilt]);
+                }
+            }
+            let mut decoder = SnapshotDecoder::default();
+            if chunks.iter().all(|chunk| decoder.chunk(chunk).is_ok())
+                && let Ok(state) = decoder.finish()
+            {
+                serve(state);
+            }
+        }
+    });
+}
+
+/// A state that was read can be written again, and every deadline in it can come.
+fn serve(state: Journaled) {
+    let again = support::through_bytes(&state, 64);
+    invariants::states_are_equal(&state, &again).unwrap();
+    let at = |ms| Now { time: Time(ms), wall: WallTime(ms) };
+    let mut table = LockTable::restore(state, Settings { durability: Durability::Durable }, at(0));
+    for _ in 0..100 {
+        let Some(next) = table.next_deadline() else { break };
+        table.tick(at(next.0), 10);
+    }
+}
