@@ -18,8 +18,6 @@ pub(crate) struct Claimed {
     pub(crate) cluster: ClusterId,
     pub(crate) holder: Holder,
     pub(crate) tail: Tail,
-    /// The low-water mark: slots up to it are gone.
-    pub(crate) low: Slot,
 }
 
 /// The only place where trouble becomes a reason not to open.
@@ -131,7 +129,6 @@ fn claimed_of(row: &Row, nonce: Nonce) -> Option<Claimed> {
         cluster: ClusterId::from_bytes(row::fixed(row, 0)?),
         holder: Holder { epoch: Epoch(row::counter(row, 1)), nonce },
         tail: Tail { slot: row::slot(row, 2), hash: row::hash(row, 3)? },
-        low: row::slot(row, 4),
     })
 }
 

@@ -1,8 +1,7 @@
 //! Fills an empty journal from another one (D12).
 
-use leasehold_journal::{
-    Committed, Hash, Head, ImportError, OpenError, ReadError, Reader, Slots, SnapshotInfo, Tail,
-};
+use leasehold_journal::remote::next_slots;
+use leasehold_journal::{Committed, Hash, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Nonce, ids};
 
 use tokio_postgres::types::ToSql;
@@ -33,21 +32,11 @@ pub(crate) async fn fill(connector: &Connector, from: &mut dyn Reader) -> Result
         tail = info.at;
     }
     while tail.slot < head.tail.slot {
-        let next = tail.slot.next();
-        let found = match from.slots(next).await? {
-            Slots::Found(found) if !found.is_empty() => found,
-            Slots::Found(_) => return Err(ImportError::Source(missing(&head))),
-            Slots::Compacted { .. } => return Err(ImportError::Source(ReadError::Replaced)),
-        };
+        let found = next_slots(from, tail).await?;
         tail = filling.slots(&found).await?;
     }
     filling.end(&head).await?;
     Ok(tail)
-}
-
-fn missing(head: &Head) -> ReadError {
-    let detail = "slots before it cannot be read".to_owned();
-    ReadError::Corrupt { place: format!("slot {}", head.tail.slot), detail }
 }
 
 fn failed(trouble: Trouble) -> ImportError {

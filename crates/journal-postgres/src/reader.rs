@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::{ChunkCheck, check_chain, damaged_slot, damaged_snapshot};
+use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Batch, Committed, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use tokio_postgres::Row;
@@ -27,36 +27,6 @@ pub(crate) struct PostgresReader {
 impl PostgresReader {
     pub(crate) fn new(connector: Connector) -> Self {
         Self { connector, connection: None, chunks: ChunkCheck::default() }
-    }
-
-    /// One slot, for those who look for the first damaged one.
-    pub(crate) async fn one(&mut self, slot: Slot) -> Result<Option<Committed>, ReadError> {
-        match self.some_slots(slot, 1).await? {
-            Slots::Found(found) => Ok(found.into_iter().next()),
-            Slots::Compacted { .. } => Ok(None),
-        }
-    }
-
-    async fn some_slots(&mut self, from: Slot, most: i64) -> Result<Slots, ReadError> {
-        let from = from.max(Slot(1));
-        let name = self.connector.config.name.clone();
-        let rows = self.read(sql::SLOTS, &[&name, &number(from.0), &most, &BYTES_PER_READ]).await?;
-        let Some(first) = rows.first() else { return Ok(Slots::Found(Vec::new())) };
-        let (low, tail) = (row::slot(first, 0), row::slot(first, 1));
-        if from <= low {
-            return Ok(Slots::Compacted { oldest: low.next() });
-        }
-        if from > tail {
-            return Ok(Slots::Found(Vec::new()));
-        }
-        if first.get::<_, Option<i64>>(2).is_none() {
-            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
-        }
-        let found: Option<Vec<_>> = rows.iter().map(committed_of).collect();
-        let found =
-            found.ok_or_else(|| damaged_slot(from, "a column here or after it has a wrong length"))?;
-        check_chain(from, &found)?;
-        Ok(Slots::Found(found))
     }
 
     /// Runs one reading statement; the connection is kept only if it worked.
@@ -141,7 +111,24 @@ impl Reader for PostgresReader {
     }
 
     async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {
-        self.some_slots(from, SLOTS_PER_READ).await
+        let from = from.max(Slot(1));
+        let name = self.connector.config.name.clone();
+        let rows = self.read(sql::SLOTS, &[&name, &number(from.0), &SLOTS_PER_READ, &BYTES_PER_READ]).await?;
+        let Some(first) = rows.first() else { return Ok(Slots::Found(Vec::new())) };
+        let (low, tail) = (row::slot(first, 0), row::slot(first, 1));
+        if from <= low {
+            return Ok(Slots::Compacted { oldest: low.next() });
+        }
+        if from > tail {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        if first.get::<_, Option<i64>>(2).is_none() {
+            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
+        }
+        let found: Option<Vec<_>> = rows.iter().map(committed_of).collect();
+        let found =
+            found.ok_or_else(|| damaged_slot(from, "a column here or after it has a wrong length"))?;
+        whole_prefix(from, found).map(Slots::Found)
     }
 
     async fn head(&mut self) -> Result<Head, ReadError> {

@@ -76,7 +76,7 @@ pub(crate) const FOUND: &str = "INSERT INTO leasehold.head
 pub(crate) const CLAIM: &str = "UPDATE leasehold.head
     SET epoch = GREATEST(epoch, $3::bigint) + 1, nonce = $2, beat = 0
     WHERE name = $1 AND ready AND format = 1 AND ($4::bigint IS NULL OR epoch = $4::bigint)
-    RETURNING cluster, epoch, tail, hash, low, snapshot_slot";
+    RETURNING cluster, epoch, tail, hash";
 
 /// Commits a batch (J1). The update takes the row lock that the claim takes, so one of the two is first; it checks
 /// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened.

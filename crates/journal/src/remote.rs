@@ -10,7 +10,7 @@ use std::path::Path;
 use bytes::Bytes;
 use leasehold_types::Slot;
 
-use crate::{Committed, ReadError, SnapshotHasher, SnapshotInfo, chain};
+use crate::{Committed, OpenError, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail, chain};
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
 pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
@@ -63,25 +63,100 @@ pub fn damaged_snapshot(snapshot: &SnapshotInfo, detail: &str) -> ReadError {
     ReadError::Corrupt { place: format!("snapshot at slot {}", snapshot.at.slot), detail: detail.to_owned() }
 }
 
-/// Checks that slots follow each other from `from` on and that each is what its hash says (J9, J12).
+/// What of these slots follows each other from `from` on, each being what its hash says (J9, J12).
 ///
 /// # Errors
-/// Names the first slot that is missing or damaged.
-pub fn check_chain(from: Slot, found: &[Committed]) -> Result<(), ReadError> {
+/// The first one already is missing or damaged. A damaged one further on ends what is found: it is named when it is
+/// asked for.
+pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committed>, ReadError> {
     let mut wanted = (from, None);
-    for committed in found {
+    for index in 0..found.len() {
+        let committed = &found[index];
         let (slot, before) = wanted;
-        if committed.batch.slot != slot {
-            return Err(damaged_slot(slot, "it is before the tail but cannot be read"));
-        }
-        if before.is_some_and(|hash| hash != committed.batch.prev_hash)
+        let detail = if committed.batch.slot != slot {
+            "it is before the tail but cannot be read"
+        } else if before.is_some_and(|hash| hash != committed.batch.prev_hash)
             || committed.hash != chain(&committed.batch, committed.epoch)
         {
-            return Err(damaged_slot(slot, "it is not what its hash says"));
+            "it is not what its hash says"
+        } else {
+            wanted = (slot.next(), Some(committed.hash));
+            continue;
+        };
+        if index == 0 {
+            return Err(damaged_slot(slot, detail));
         }
-        wanted = (slot.next(), Some(committed.hash));
+        found.truncate(index);
+        break;
     }
-    Ok(())
+    Ok(found)
+}
+
+/// Whether the last slot is the one that the head names, when it was not compacted away (J12).
+///
+/// # Errors
+/// It is not, or it cannot be read.
+pub async fn check_tail(reader: &mut dyn Reader, tail: Tail) -> Result<(), OpenError> {
+    if tail.slot == Slot(0) {
+        return Ok(());
+    }
+    match reader.slots(tail.slot).await.map_err(open_error)? {
+        Slots::Compacted { .. } => Ok(()),
+        Slots::Found(found) if found.first().is_some_and(|last| last.hash == tail.hash) => Ok(()),
+        Slots::Found(_) => Err(open_error(damaged_slot(tail.slot, "it is not the one that the head names"))),
+    }
+}
+
+/// For `recover`: the last slot up to which everything from the snapshot on is whole, and why not further; `None` if
+/// all is whole.
+///
+/// # Errors
+/// The engine does not answer.
+pub async fn last_whole(reader: &mut dyn Reader, tail: Tail) -> Result<Option<(Tail, String)>, OpenError> {
+    let snapshot = reader.snapshot().await.map_err(open_error)?;
+    let mut whole = snapshot.map_or(Tail::default(), |info| info.at);
+    while whole.slot < tail.slot {
+        let next = whole.slot.next();
+        let found = match reader.slots(next).await {
+            Ok(Slots::Found(found)) => found,
+            Ok(Slots::Compacted { .. }) => {
+                return Ok(Some((whole, format!("slot {next} was compacted away"))));
+            }
+            Err(ReadError::Corrupt { place, detail }) => {
+                return Ok(Some((whole, format!("{place}: {detail}"))));
+            }
+            Err(other) => return Err(open_error(other)),
+        };
+        if found.first().is_none_or(|first| first.batch.prev_hash != whole.hash) {
+            return Ok(Some((whole, format!("slot {next} does not follow the chain"))));
+        }
+        whole = found.last().map_or(whole, |last| Tail { slot: last.batch.slot, hash: last.hash });
+    }
+    let other_hash = || (whole, "the last slot is not the one that the head names".to_owned());
+    Ok((whole != tail).then(other_hash))
+}
+
+/// What reading says, as a reason not to open.
+pub fn open_error(error: ReadError) -> OpenError {
+    match error {
+        ReadError::Corrupt { place, detail } => OpenError::Corrupt { place, detail },
+        other => OpenError::Unavailable(other.to_string()),
+    }
+}
+
+/// The next slots of a journal that is being copied, after `tail` and up to its end.
+///
+/// # Errors
+/// They cannot be read, or were compacted away meanwhile.
+pub async fn next_slots(from: &mut dyn Reader, tail: Tail) -> Result<Vec<Committed>, ReadError> {
+    let next = tail.slot.next();
+    match from.slots(next).await? {
+        Slots::Found(found) if found.is_empty() => {
+            Err(damaged_slot(next, "it is before the tail but cannot be read"))
+        }
+        Slots::Found(found) => Ok(found),
+        Slots::Compacted { .. } => Err(ReadError::Replaced),
+    }
 }
 
 /// The running hash over the chunks of one snapshot, so that the last one is given only if all are right (J13).
@@ -125,7 +200,7 @@ impl ChunkCheck {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Hash, Tail};
+    use crate::Hash;
 
     #[test]
     fn a_name_is_short_and_plain() {

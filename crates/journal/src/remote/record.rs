@@ -104,7 +104,7 @@ pub fn encode_slot(batch: &Batch, epoch: Epoch, hash: Hash) -> Bytes {
     into.freeze()
 }
 
-/// Reads a slot; `None` when it is too short. Whether it is what its hash says is [`super::check_chain`]'s to tell.
+/// Reads a slot; `None` when it is too short. Whether it is what its hash says is [`super::whole_prefix`]'s to tell.
 pub fn decode_slot(slot: Slot, bytes: &Bytes) -> Option<Committed> {
     let mut from = Parts(bytes);
     let epoch = Epoch(from.number()?);
