@@ -8,5 +8,6 @@ mod basics;
 mod directory;
 mod full_disk;
 mod kill9;
+mod restart;
 mod stall;
 mod waiters;
