@@ -40,6 +40,8 @@ mod contract;
 pub mod etcd;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(feature = "object-store")]
+pub mod object;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "redis")]
@@ -65,6 +67,9 @@ mod guide {
     #[cfg(feature = "mariadb")]
     #[doc = include_str!("../../../docs/guide/fences/mariadb.md")]
     struct Mariadb;
+    #[cfg(feature = "object-store")]
+    #[doc = include_str!("../../../docs/guide/fences/object-storage.md")]
+    struct ObjectStorage;
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../../../docs/guide/fences/postgres.md")]
     struct Postgres;

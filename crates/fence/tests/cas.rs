@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use leasehold_fence::cas::{CasFence, CompareAndSet, MemoryStore};
+use leasehold_fence::cas::{CasFence, CompareAndSet, FileStore, MemoryStore};
 use leasehold_fence::conformance::{CasLines, run, store};
 
 mod support;
@@ -10,7 +10,7 @@ mod support;
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
     store(&MemoryStore::default()).await;
-    run(&CasLines(CasFence::new(MemoryStore::default())), support::seed()).await;
+    run(&CasLines(CasFence::new(support::Yielding(MemoryStore::default()))), support::seed()).await;
 }
 
 /// What goes wrong between the fence and its store.
@@ -20,6 +20,8 @@ enum Fault {
     LostAnswers,
     /// Puts whatever the version.
     IgnoresVersion,
+    /// Says no to every seventh put that it has done, as a client does that tries again by itself.
+    DeniesDone,
     /// Looks at the version in one step and puts in another.
     ChecksFirst,
 }
@@ -60,6 +62,10 @@ impl CompareAndSet for Faulty {
                 let done = self.store.put_if(key, value, version).await.expect("memory does not fail");
                 if n % 11 == 10 { Err("lost after".to_owned()) } else { Ok(done) }
             }
+            Fault::DeniesDone => {
+                let done = self.store.put_if(key, value, version).await.expect("memory does not fail");
+                Ok(done && n % 7 != 6)
+            }
             Fault::IgnoresVersion => self.force(key, value).await,
             Fault::ChecksFirst => {
                 let current = self.read(key).await?.map(|(_, version)| version);
@@ -92,4 +98,48 @@ fn a_store_without_compare_and_set_is_caught() {
         assert!(!passes(fault, false), "{fault:?} got through the checks of the store");
         assert!(!passes(fault, true), "{fault:?} got through the suite");
     }
+}
+
+#[tokio::test]
+async fn a_put_that_was_done_and_denied_is_not_done_twice() {
+    use leasehold_fence::Fence;
+    let (fence, lines) = (Fence::of(&support::name("r")), CasFence::new(Faulty::new(Fault::DeniesDone)));
+    let ask = support::grant("r", 5).write();
+    for n in 1..=50 {
+        let append = |value: Option<&[u8]>| [value.unwrap_or_default(), b"x"].concat();
+        lines.update(&fence, &ask, append).await.expect("admitted");
+        assert_eq!(lines.value(&fence).await.expect("readable").map(|value| value.len()), Some(n));
+    }
+}
+
+/// Writers on threads of their own: the calls block, and futures on one thread would never meet.
+#[test]
+fn files_keep_the_contract_among_threads() {
+    use leasehold_fence::Fence;
+    let directory = tempfile::tempdir().expect("a directory");
+    let open = || CasFence::new(FileStore::open(directory.path()).expect("a directory"));
+    let runtime = || tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    runtime().block_on(store(open().store()));
+    runtime().block_on(run(&CasLines(open()), support::seed()));
+    let (fence, admitted) = (Fence::of(&support::name("threads")), AtomicU64::new(0));
+    let write = |n: u64| {
+        for round in 0..6 {
+            let token = 1 + round * 8 + n % 16;
+            let append =
+                |value: Option<&[u8]>| [value.unwrap_or_default(), format!("{token} ").as_bytes()].concat();
+            let ask = support::grant("threads", token).write();
+            let outcome = runtime().block_on(open().update(&fence, &ask, append));
+            admitted.fetch_add(u64::from(outcome.is_ok()), Ordering::Relaxed);
+        }
+    };
+    std::thread::scope(|scope| {
+        for n in 0..16 {
+            scope.spawn(move || write(n));
+        }
+    });
+    let value = runtime().block_on(open().value(&fence)).expect("readable").expect("written");
+    let text = String::from_utf8(value).expect("text");
+    let tokens: Vec<u64> = text.split_whitespace().map(|token| token.parse().expect("a token")).collect();
+    assert!(tokens.is_sorted() && tokens.last() == Some(&56), "{tokens:?}");
+    assert_eq!(tokens.len() as u64, admitted.into_inner());
 }

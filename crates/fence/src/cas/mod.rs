@@ -7,11 +7,13 @@
 //! bytes again at the same version, and by looking whether the document there is ours; what stays unknown is said.
 
 mod document;
+mod files;
 mod memory;
 
 use std::future::Future;
 
 use document::Document;
+pub use files::FileStore;
 pub use memory::MemoryStore;
 
 use crate::{Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
@@ -26,7 +28,8 @@ pub type Versioned<V> = (Vec<u8>, V);
 
 /// A store with a compare-and-set on one key.
 pub trait CompareAndSet: Sync {
-    /// What changes with every put of a key and never comes back: a revision, an ETag of unique content.
+    /// What is different for different bytes: a revision, an ETag. It may come back with the same bytes, which
+    /// [`CasFence`] never puts twice.
     type Version: Send + Sync;
     /// Why the store gave no answer.
     type Error: Send;
@@ -124,8 +127,11 @@ impl<S: CompareAndSet> CasFence<S> {
         verdict: impl Fn(Option<&Row>) -> Verdict,
         change: impl Fn(Option<&[u8]>) -> Option<Vec<u8>>,
     ) -> Result<(), Error<S::Error>> {
+        let mut last = None;
         for _ in 0..ATTEMPTS {
             let (mut document, version) = match self.read(fence).await? {
+                // The store said no to a put that it had done: it, or something before it, tries again by itself.
+                Some((document, _)) if last == Some(document.put) => return Ok(()),
                 Some((document, version)) => (document, Some(version)),
                 None => (Document::default(), None),
             };
@@ -138,6 +144,7 @@ impl<S: CompareAndSet> CasFence<S> {
                 return Ok(());
             }
             document.advance(grant.row_number(), next, value);
+            last = Some(document.put);
             if self.put(fence, &document, version.as_ref()).await? {
                 return Ok(());
             }

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
+use leasehold_fence::cas::{CompareAndSet, Versioned};
 use leasehold_fence::conformance::{Failure, Outcome};
 use leasehold_fence::{FenceError, Grant};
 use leasehold_types::{FencingToken, ResourceName};
@@ -45,3 +46,24 @@ pub(crate) fn word<T, E>(outcome: &Result<T, FenceError<E>>) -> &'static str {
 
 /// The type that the suite wants.
 pub(crate) type Suite = Outcome;
+
+/// A store in memory answers at once, so that futures on one thread never meet; this one lets the others come in
+/// between.
+pub(crate) struct Yielding<S>(pub(crate) S);
+
+impl<S: CompareAndSet> CompareAndSet for Yielding<S> {
+    type Version = S::Version;
+    type Error = S::Error;
+
+    async fn read(&self, key: &str) -> Result<Option<Versioned<S::Version>>, S::Error> {
+        let found = self.0.read(key).await;
+        tokio::task::yield_now().await;
+        found
+    }
+
+    async fn put_if(&self, key: &str, value: &[u8], version: Option<&S::Version>) -> Result<bool, S::Error> {
+        let done = self.0.put_if(key, value, version).await;
+        tokio::task::yield_now().await;
+        done
+    }
+}
