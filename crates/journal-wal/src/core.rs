@@ -8,6 +8,7 @@ use leasehold_types::{ClusterId, Slot};
 
 use crate::config::WalConfig;
 use crate::disk::Disk;
+use crate::identity::Phase;
 use crate::segment::{self, Header};
 use crate::snapshot::SnapshotFile;
 
@@ -34,6 +35,8 @@ pub(crate) struct State {
     pub(crate) reserve: Provision,
     /// Files to be deleted; nothing refers to them any more.
     pub(crate) doomed: Vec<String>,
+    /// How far the journal has come; a recovery ends with the first batch that is committed.
+    pub(crate) phase: Phase,
     /// Why nothing can be appended any more.
     pub(crate) failed: Option<String>,
     /// The journal was closed: the keeper ends, and readers look at the directory themselves.

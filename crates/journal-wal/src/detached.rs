@@ -24,7 +24,9 @@ impl Detached {
     /// Looks at a directory that holds a journal.
     pub(crate) fn open(disk: Arc<dyn Disk>) -> Result<Self, OpenError> {
         match Identity::load(disk.as_ref())? {
-            Some((identity, _)) if identity.phase == Phase::Ready => Ok(Self { disk, loaded: None }),
+            Some((Identity { phase: Phase::Ready | Phase::Recovering, .. }, _)) => {
+                Ok(Self { disk, loaded: None })
+            }
             Some(_) => Err(OpenError::Unavailable("the journal is not complete yet".to_owned())),
             None => Err(OpenError::Unavailable(format!("there is no journal in {}", disk.path("")))),
         }

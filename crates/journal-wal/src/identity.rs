@@ -21,6 +21,8 @@ pub(crate) enum Phase {
     Founding,
     /// Being filled from an archive or another journal.
     Importing,
+    /// Filled from elsewhere, or mended, or found to be a copy: refused until a recovery has committed a batch.
+    Recovering,
     /// In use.
     Ready,
 }
@@ -30,12 +32,14 @@ impl Phase {
         match self {
             Self::Founding => "founding",
             Self::Importing => "importing",
+            Self::Recovering => "recovering",
             Self::Ready => "ready",
         }
     }
 
     fn parse(word: &str) -> Option<Self> {
-        [Self::Founding, Self::Importing, Self::Ready].into_iter().find(|phase| phase.word() == word)
+        let all = [Self::Founding, Self::Importing, Self::Recovering, Self::Ready];
+        all.into_iter().find(|phase| phase.word() == word)
     }
 }
 

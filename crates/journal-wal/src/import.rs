@@ -19,7 +19,7 @@ use crate::writer::Active;
 const TMP: &str = "import.tmp";
 
 /// Fills the directory. The identity says `importing` from the first step to the last: a journal that was filled in
-/// part is refused.
+/// part is refused, and filled anew by the next try.
 pub(crate) async fn import(
     disk: Arc<dyn Disk>,
     config: &WalConfig,
@@ -28,7 +28,9 @@ pub(crate) async fn import(
     let (_lock, _) = open::lock(disk.as_ref())?;
     let broken = broken(disk.as_ref());
     let there = Identity::load(disk.as_ref())?;
-    if there.is_some() || open::holds_journal(disk.as_ref()).map_err(&broken)? {
+    if there.as_ref().is_some_and(|(identity, _)| identity.phase == Phase::Importing) {
+        clear(disk.as_ref()).map_err(&broken)?;
+    } else if there.is_some() || open::holds_journal(disk.as_ref()).map_err(&broken)? {
         let whose = there
             .map_or_else(|| "it has segments".to_owned(), |(is, _)| format!("it is cluster {}", is.cluster));
         return Err(ImportError::NotEmpty(format!("{}: {whose}", disk.path(""))));
@@ -39,8 +41,16 @@ pub(crate) async fn import(
     identity.store(disk.as_ref()).map_err(&broken)?;
     let start = copy_snapshot(&disk, cluster, from).await?;
     let tail = copy_slots(disk.as_ref(), config, from, &head, start).await?;
-    Identity { phase: Phase::Ready, ..identity }.store(disk.as_ref()).map_err(&broken)?;
+    Identity { phase: Phase::Recovering, ..identity }.store(disk.as_ref()).map_err(&broken)?;
     Ok(tail)
+}
+
+/// Deletes what an import that was not finished has left.
+fn clear(disk: &dyn Disk) -> io::Result<()> {
+    for name in disk.names()?.iter().filter(|name| open::is_of_journal(name)) {
+        disk.remove(name)?;
+    }
+    Ok(())
 }
 
 fn broken(disk: &dyn Disk) -> impl Fn(io::Error) -> ImportError + use<> {

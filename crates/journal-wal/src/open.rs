@@ -55,8 +55,12 @@ fn unavailable(disk: &dyn Disk, error: io::Error) -> OpenError {
 
 /// Whether the directory holds anything of a journal.
 pub(crate) fn holds_journal(disk: &dyn Disk) -> io::Result<bool> {
-    let of_a_journal = |name: &String| segment::number(name).is_some() || name == snapshot::SNAPSHOT;
-    Ok(disk.names()?.iter().any(of_a_journal))
+    Ok(disk.names()?.iter().any(|name| is_of_journal(name)))
+}
+
+/// Whether a file of this name holds acknowledged batches or state.
+pub(crate) fn is_of_journal(name: &str) -> bool {
+    segment::number(name).is_some() || name == snapshot::SNAPSHOT
 }
 
 /// Opens the journal in the directory, founding it when there is none.
@@ -70,14 +74,15 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: &WalConfig, claim: &Claim) -> Re
     }
     let broken = |error| unavailable(disk.as_ref(), error);
     let before = match before {
-        Some(identity) if identity.phase == Phase::Ready => identity,
+        Some(identity) if identity.phase != Phase::Founding => identity,
         _ => found(disk.as_ref(), config, claim).map_err(broken)?,
     };
-    let (snapshot, log) = read_whole(&disk, config, claim, before.cluster, &mut losses)?;
+    let (snapshot, log) = read_whole(&disk, config, claim, &before, &mut losses)?;
     let active = make_ready(disk.as_ref(), config, before.cluster, &log).map_err(broken)?;
 
     let epoch = before.epoch.max(Epoch(log.epoch)).max(claim.epoch_floor).next();
-    let identity = Identity { cluster: before.cluster, phase: Phase::Ready, epoch, nonce: claim.nonce };
+    let phase = if losses.is_empty() { Phase::Ready } else { Phase::Recovering };
+    let identity = Identity { cluster: before.cluster, phase, epoch, nonce: claim.nonce };
     identity.store(disk.as_ref()).map_err(broken)?;
 
     let state = state(&identity, snapshot, &log, &active);
@@ -103,19 +108,22 @@ fn identify(disk: &dyn Disk, claim: &Claim, losses: &mut Vec<String>) -> Result<
             let detail = "the file is missing although there are segments or a snapshot".to_owned();
             Err(OpenError::Corrupt { place: disk.path(IDENTITY), detail })
         }
-        Ok(Some((identity, Some(copied)))) if identity.phase == Phase::Ready => {
+        Ok(Some((identity, copied))) => {
+            let what = match (identity.phase, copied) {
+                (Phase::Founding, _) | (Phase::Ready, None) => return Ok(Some(identity)),
+                (Phase::Importing, _) => {
+                    let detail = "restoring into this directory was not finished; restore again".to_owned();
+                    return Err(OpenError::Corrupt { place: disk.path(IDENTITY), detail });
+                }
+                (Phase::Recovering, _) => "a restore or recovery was not finished".to_owned(),
+                (Phase::Ready, Some(copied)) => copied,
+            };
             if !claim.accept_loss {
-                return Err(OpenError::Regressed(format!("{copied}; {COPIED_ADVICE}")));
+                return Err(OpenError::Regressed(format!("{what}; {COPIED_ADVICE}")));
             }
-            losses.push(format!("{copied}, so writes newer than the copy may be lost"));
+            losses.push(format!("{what}: writes newer than this copy may be lost"));
             Ok(Some(identity))
         }
-        Ok(Some((identity, _))) if identity.phase == Phase::Importing => {
-            let detail =
-                "restoring into this directory was not finished; empty it and restore again".to_owned();
-            Err(OpenError::Corrupt { place: disk.path(IDENTITY), detail })
-        }
-        Ok(Some((identity, _))) => Ok(Some(identity)),
         Err(OpenError::Corrupt { place, detail }) if claim.accept_loss => {
             lost(format!("the identity file was damaged ({place}: {detail})"), losses)
         }
@@ -123,9 +131,9 @@ fn identify(disk: &dyn Disk, claim: &Claim, losses: &mut Vec<String>) -> Result<
     }
 }
 
-const COPIED_ADVICE: &str = "the original may have given out tokens that this copy does not know, so nothing is served. \
-                             If the original still exists, start on that one; otherwise run `leasehold recover`, which \
-                             raises the token floor above everything seen";
+const COPIED_ADVICE: &str = "tokens may have been given out that this journal does not know, so nothing is served. If a newer original \
+     still exists, start on that one; otherwise run `leasehold recover`, which raises the token floor above everything \
+     seen";
 
 /// Makes a new journal. Until the identity says `ready`, a crash only means that it is made again.
 fn found(disk: &dyn Disk, config: &WalConfig, claim: &Claim) -> io::Result<Identity> {
@@ -146,9 +154,15 @@ fn read_whole(
     disk: &Arc<dyn Disk>,
     config: &WalConfig,
     claim: &Claim,
-    cluster: ClusterId,
+    before: &Identity,
     losses: &mut Vec<String>,
 ) -> Result<(Option<SnapshotFile>, Log), OpenError> {
+    let cluster = before.cluster;
+    // Said before anything is changed: a mended log looks whole, and must not be served until it is recovered.
+    let begin_mending = || {
+        let recovering = Identity { phase: Phase::Recovering, ..*before };
+        recovering.store(disk.as_ref()).map_err(|error| unavailable(disk.as_ref(), error))
+    };
     let load = || {
         let found = SnapshotFile::load(disk.as_ref())?;
         let detail = "the snapshot belongs to another cluster".to_owned();
@@ -161,6 +175,7 @@ fn read_whole(
     };
     let snapshot = match load() {
         Err(why @ OpenError::Corrupt { .. }) if claim.accept_loss => {
+            begin_mending()?;
             losses.push(mend::without_snapshot(disk.as_ref(), cluster, &why)?);
             None
         }
@@ -171,6 +186,7 @@ fn read_whole(
     if !claim.accept_loss {
         return Err(damage.error(disk.as_ref()));
     }
+    begin_mending()?;
     let mended = mend::log(disk, config, cluster, snapshot.as_ref(), &log, damage);
     losses.push(mended.map_err(|error| unavailable(disk.as_ref(), error))?);
     let snapshot = load()?;
@@ -222,6 +238,7 @@ fn state(identity: &Identity, snapshot: Option<SnapshotFile>, log: &Log, active:
         spare: Provision::Wanted,
         reserve: Provision::Wanted,
         doomed: log.leftovers.clone(),
+        phase: identity.phase,
         failed: None,
         closed: false,
     }

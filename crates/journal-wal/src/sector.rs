@@ -85,7 +85,7 @@ pub(crate) fn push(out: &mut Vec<u8>, salt: Salt, number: u64, index: u16, slot:
     out.extend_from_slice(&len.to_le_bytes());
     out.extend_from_slice(&slot.0.to_le_bytes());
     out.extend_from_slice(payload);
-    out.resize(start + BYTES, 0);
+    out.extend_from_slice(&ZERO[HEADER + payload.len()..]);
     let checksum = salt.checksum(number, &out[start..]);
     out[start..start + 4].copy_from_slice(&checksum.to_le_bytes());
 }

@@ -240,7 +240,7 @@ impl Block {
         let at = number * sector::BYTES as u64;
         let left = usize::try_from(file.size()?.saturating_sub(at)).unwrap_or(usize::MAX);
         let len = (self.bytes.len() * 2).clamp(FIRST_BLOCK, LARGEST_BLOCK).min(left);
-        self.bytes.resize(len / sector::BYTES * sector::BYTES, 0);
+        self.bytes = vec![0; len / sector::BYTES * sector::BYTES];
         self.first = number;
         let count = file.read_at(at, &mut self.bytes)?;
         if count < sector::BYTES || count < self.bytes.len() {

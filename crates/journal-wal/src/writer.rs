@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_journal::{
-    Batch, Committed, Confirmation, Limits, Outcome, Reader, Room, Slots, Tail, Writer, chain,
+    Batch, Committed, Confirmation, Head, Limits, Outcome, Reader, Room, Slots, Tail, Writer, chain,
 };
 use leasehold_types::{Epoch, Slot};
 
 use crate::Owner;
 use crate::core::{Core, Provision};
 use crate::disk::{Disk, DiskFile};
+use crate::identity::{Identity, Phase};
 use crate::keeper::SPARE;
 use crate::reader::WalReader;
 use crate::sector;
@@ -104,7 +105,22 @@ impl WalWriter {
         }
         self.tail = Tail { slot: batch.slot, hash };
         self.last = Some(committed.batch);
-        self.core.state().head.tail = self.tail;
+        let recovering = {
+            let mut state = self.core.state();
+            state.head.tail = self.tail;
+            state.phase == Phase::Recovering
+        };
+        if recovering { self.end_recovery() } else { Outcome::Committed }
+    }
+
+    /// The first batch after a recovery is committed: from now on the journal may be opened like any other.
+    fn end_recovery(&mut self) -> Outcome {
+        let Head { cluster, epoch, nonce, .. } = self.core.state().head;
+        let identity = Identity { cluster, phase: Phase::Ready, epoch, nonce };
+        if let Err(error) = identity.store(self.core.disk.as_ref()) {
+            return self.broken("ending the recovery", &error);
+        }
+        self.core.state().phase = Phase::Ready;
         Outcome::Committed
     }
 

@@ -13,7 +13,7 @@ use leasehold_types::Slot;
 
 /// Images in one test run; `LEASEHOLD_CRASH_IMAGES` sets another number.
 const IMAGES: u64 = 100_000;
-const IMAGES_A_HISTORY: u64 = 25;
+const IMAGES_A_HISTORY: u64 = 40;
 
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|text| text.parse().ok()).unwrap_or(default)

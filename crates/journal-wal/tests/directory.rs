@@ -80,8 +80,9 @@ fn a_directory_copied_back_is_refused_until_recover() {
     fs::remove_dir_all(&live).unwrap();
     copy_dir(&backup, &live);
     assert!(matches!(now(at(&live).open(claim())), Err(OpenError::Regressed(_))));
-    let opened = now(at(&live).open(recovering())).unwrap();
+    let mut opened = now(at(&live).open(recovering())).unwrap();
     assert!(opened.loss.as_ref().unwrap().contains("copy"), "{:?}", opened.loss);
+    append_all(&mut opened, tail_of(&first[4]), 1, 100);
     drop(opened);
     drop(open(&at(&live)));
     for entry in fs::read_dir(&backup).unwrap() {
@@ -129,7 +130,11 @@ fn a_backup_beside_a_live_writer_is_restored_into_an_empty_directory() {
 
     let restored = at(&new);
     assert_eq!(now(restored.import(&mut Archive::open(&file).unwrap())), Ok(summary.tail));
-    let mut copy = open(&restored);
+    assert!(
+        matches!(now(restored.open(claim())), Err(OpenError::Regressed(_))),
+        "restored, not yet recovered"
+    );
+    let mut copy = now(restored.open(recovering())).unwrap();
     assert_eq!((copy.cluster, copy.tail), (opened.cluster, summary.tail));
     assert_eq!(read_all(copy.reader.as_mut()), all[30..79]);
     let (outcome, _) = append(&mut copy, summary.tail, vec![1; 100]);

@@ -158,6 +158,7 @@ const CHECKS: &[Check] = checks![
     "J13 a snapshot goes neither back nor past the tail" => snapshots::neither_back_nor_ahead,
     "J13 an older writer cannot install a snapshot" => snapshots::older_writer,
     "D12 a copy keeps cluster, epoch, slots and hashes" => copying::copy,
+    "D12 a copy is refused until it is recovered" => copying::unrecovered,
     "D12 only an empty journal is filled" => copying::only_empty,
     "S8 random histories agree with a naive model" => histories::random,
 ];

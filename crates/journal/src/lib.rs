@@ -212,8 +212,9 @@ pub struct Claim {
     pub expected_epoch: Option<Epoch>,
     /// The new epoch is above this and above the journal's own: 0, except for `recover`.
     pub epoch_floor: Epoch,
-    /// Open although the journal is damaged or has another identity than recorded, keeping the longest whole prefix:
-    /// for `recover` alone, which raises the generation.
+    /// Open although the journal is damaged or a copy, keeping the longest whole prefix: for `recover` alone, which
+    /// raises the generation. Until this claim or a later one of its kind has committed a batch, which says so, every
+    /// claim that does not accept loss is still refused: a recovery that was interrupted must not look finished.
     pub accept_loss: bool,
 }
 
@@ -269,7 +270,8 @@ pub trait Journal: Send + Sync + 'static {
     /// Fills this journal, which must be empty, with what another one or an archive holds: the same cluster, epoch,
     /// snapshot, slots and hashes (slots that the snapshot covers are left out). Nobody has claimed it afterwards.
     ///
-    /// A copy may be older than the original, so what is restored is opened by `recover`, which raises epoch and token.
+    /// A copy may be older than the original. So every claim is refused ([`OpenError::Regressed`]) until one that
+    /// accepts loss has committed a batch: that of `recover`, which raises epoch and tokens.
     ///
     /// # Errors
     /// See [`ImportError`]. What was written until then is not a journal: opening it is refused.

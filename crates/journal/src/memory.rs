@@ -87,6 +87,8 @@ pub enum Defect {
     BodyCut,
     /// Readers see a batch whose outcome was a refusal.
     RefusedVisible,
+    /// A journal filled from elsewhere is served as if it were the original.
+    CopyServed,
 }
 
 impl Default for MemoryJournal {

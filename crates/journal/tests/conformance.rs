@@ -24,7 +24,7 @@ async fn run(defect: Option<Defect>) -> Report {
 async fn the_memory_journal_passes() {
     let report = run(None).await;
     report.assert_passed();
-    assert!(report.checks.len() >= 29, "{report}");
+    assert!(report.checks.len() >= 30, "{report}");
 }
 
 #[tokio::test]
@@ -47,6 +47,7 @@ async fn each_defect_is_caught_by_the_check_of_its_rule() {
         (Defect::SnapshotsMixed, "J13 a replaced snapshot is never mixed with its successor"),
         (Defect::BodyCut, "J10 a body at the limit is taken, one over it refused"),
         (Defect::RefusedVisible, "J1 a gap is refused"),
+        (Defect::CopyServed, "D12 a copy is refused until it is recovered"),
     ];
     for (defect, check) in cases {
         let report = run(Some(defect)).await;

@@ -3,7 +3,7 @@
 use leasehold_types::Slot;
 
 use super::Fixture;
-use super::kit::{Node, Seen, ensure, read_all, same};
+use super::kit::{Node, Seen, claim, ensure, read_all, same};
 use crate::{ImportError, MemoryJournal, OpenError, Tail};
 
 /// Whether this kind of journal cannot be filled at all, which is lawful.
@@ -27,7 +27,7 @@ pub(super) async fn copy(fixture: &dyn Fixture) -> Result<(), Seen> {
             return Ok(());
         }
         same("import", &filled, &Ok(old.tail))?;
-        let mut new = Node::open(place.journal(), 3).await?;
+        let mut new = Node::recover(place.journal(), 3).await?;
         same("cluster", &new.opened.cluster, &old.opened.cluster)?;
         same("tail", &new.tail, &old.tail)?;
         ensure(new.opened.epoch > old.opened.epoch, || format!("epoch {}", new.opened.epoch))?;
@@ -38,6 +38,25 @@ pub(super) async fn copy(fixture: &dyn Fixture) -> Result<(), Seen> {
         new.append("goes on").await?;
     }
     Ok(())
+}
+
+pub(super) async fn unrecovered(fixture: &dyn Fixture) -> Result<(), Seen> {
+    let source = MemoryJournal::new();
+    let mut old = Node::open(&source, 1).await?;
+    old.append_many(3).await?;
+    let place = fixture.place().await;
+    let filled = place.journal().import(old.opened.reader.as_mut()).await;
+    if unsupported(&filled) {
+        return Ok(());
+    }
+    let refused = |outcome: Result<crate::Opened, OpenError>, when: &str| {
+        ensure(matches!(outcome, Err(OpenError::Regressed(_))), || format!("a claim {when}: {outcome:?}"))
+    };
+    refused(place.journal().open(claim(2)).await, "before it is recovered")?;
+    drop(Node::recover(place.journal(), 3).await?);
+    refused(place.journal().open(claim(4)).await, "after a recovery that was interrupted")?;
+    Node::recover(place.journal(), 5).await?.append("recovered").await?;
+    Node::open(place.journal(), 6).await.map(drop)
 }
 
 pub(super) async fn only_empty(fixture: &dyn Fixture) -> Result<(), Seen> {

@@ -87,7 +87,16 @@ pub(super) struct Node {
 
 impl Node {
     pub(super) async fn open(journal: &dyn Journal, number: u8) -> Result<Self, Seen> {
-        let opened = journal.open(claim(number)).await?;
+        Self::open_with(journal, claim(number)).await
+    }
+
+    /// Opens as `recover` does.
+    pub(super) async fn recover(journal: &dyn Journal, number: u8) -> Result<Self, Seen> {
+        Self::open_with(journal, Claim { accept_loss: true, ..claim(number) }).await
+    }
+
+    async fn open_with(journal: &dyn Journal, claim: Claim) -> Result<Self, Seen> {
+        let opened = journal.open(claim).await?;
         let tail = opened.tail;
         Ok(Self { opened, tail })
     }

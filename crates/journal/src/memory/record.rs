@@ -33,6 +33,8 @@ pub(super) struct Record {
     start: Tail,
     slots: VecDeque<Committed>,
     snapshot: Option<Stored>,
+    /// Filled from elsewhere, and not recovered since.
+    unrecovered: bool,
     defect: Option<Defect>,
 }
 
@@ -48,6 +50,7 @@ impl Record {
             start: Tail::default(),
             slots: VecDeque::new(),
             snapshot: None,
+            unrecovered: false,
             defect,
         }
     }
@@ -73,6 +76,11 @@ impl Record {
         if claim.expected_epoch.is_some_and(|expected| expected != current) && !self.has(Defect::DuelWonTwice)
         {
             return Err(OpenError::LostDuel(current));
+        }
+        if self.unrecovered && !claim.accept_loss && !self.has(Defect::CopyServed) {
+            let message =
+                "it was filled from elsewhere and may be older than the original; run `leasehold recover`";
+            return Err(OpenError::Regressed(message.to_owned()));
         }
         let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
         self.cluster.get_or_insert(claim.new_cluster);
@@ -132,6 +140,7 @@ impl Record {
         if self.has(Defect::BodyCut) {
             batch.body.truncate(1 << 19);
         }
+        self.unrecovered = false;
         let hash = chain(&batch, epoch);
         self.slots.push_back(Committed { batch, epoch, hash });
     }
@@ -228,6 +237,7 @@ impl Record {
         self.holder = Some(Holder { epoch: head.epoch, nonce: head.nonce });
         self.start = snapshot.as_ref().map_or(Tail::default(), |stored| stored.info.at);
         self.snapshot = snapshot;
+        self.unrecovered = true;
         self.slots = slots.into();
         Ok(self.tail())
     }
