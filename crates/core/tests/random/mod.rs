@@ -95,7 +95,7 @@ fn acquire() -> impl Strategy<Value = What> {
     let delay_ms = select(vec![0, 0, 0, 4_000, 20_000]);
     let hold_ms = select(vec![None, None, None, Some(10_000), Some(90_000)]);
     let fields = (select(RESOURCES.to_vec()), 0_u8..3, ttl_ms(), wait_ms, sharing(), delay_ms, hold_ms);
-    (id, session, fields, prop::bool::weighted(0.3)).prop_map(|(id, session, fields, repeats)| {
+    (id, session, fields, prop::bool::weighted(0.6)).prop_map(|(id, session, fields, repeats)| {
         let (resource, who, ttl_ms, wait_ms, sharing, lock_delay_ms, max_hold_ms) = fields;
         let acquire = Acquire {
             resource: ResourceName::new(resource).unwrap(),
@@ -209,7 +209,7 @@ impl Asked {
                 leases.push(lease_id);
                 let mut acquire = Acquire { lease_id, ..(**acquire).clone() };
                 acquire.session = session.map(|n| lately(sessions, n));
-                if *repeats {
+                if *repeats && (acquire.lease_id_chosen || self.key.is_some()) {
                     plain(&mut acquire);
                 }
                 Command::Acquire(acquire)
