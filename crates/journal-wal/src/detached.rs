@@ -54,14 +54,9 @@ impl Detached {
     }
 
     pub(crate) fn view(&mut self) -> Result<View, ReadError> {
-        let end = if self.is_written()? { End::ButLast } else { End::Whole };
         let keep_from = self.snapshot()?.map_or(Slot(1), |snapshot| snapshot.keep_from);
         let segments = self.segments()?;
-        Ok(View { segments, keep_from, end })
-    }
-
-    fn is_written(&self) -> Result<bool, ReadError> {
-        self.disk.is_locked().map_err(|error| unavailable(&error))
+        Ok(View { segments, keep_from, end: End::Whole })
     }
 
     /// The headers of all segments. One that vanishes meanwhile was compacted; one without a header is not in use yet.
@@ -97,21 +92,16 @@ impl Detached {
         Ok(Head { cluster, epoch, nonce, tail: self.tail()?, beat: 0 })
     }
 
-    /// The last committed slot: found in the last segment alone, which begins with the tail before it.
+    /// The last committed slot: found in the last segment alone, which begins with the tail before it. Damage there is
+    /// told by whoever reads the slots.
     fn tail(&mut self) -> Result<Tail, ReadError> {
         let view = self.view()?;
         let Some(header) = view.segments.last() else { return Ok(Tail::default()) };
         let file = self.disk.open(&segment::name(header.number)).map_err(|error| unavailable(&error))?;
         let mut scanner = Scanner::new(file, *header);
-        let mut before = scanner.tail();
-        loop {
-            let tail = scanner.tail();
-            match scanner.step().map_err(|error| unavailable(&error))? {
-                Step::Batch { .. } => before = tail,
-                _ if view.end == End::ButLast => return Ok(before),
-                _ => return Ok(tail),
-            }
-        }
+        while let Step::Batch { .. } = scanner.step().map_err(|error| unavailable(&error))? {}
+        scanner.sync().map_err(|error| unavailable(&error))?;
+        Ok(scanner.tail())
     }
 }
 

@@ -18,12 +18,6 @@ pub trait Disk: Send + Sync + 'static {
     /// See [`LockError`].
     fn lock(&self) -> Result<Box<dyn Send + Sync>, LockError>;
 
-    /// Whether somebody has the exclusive lock now.
-    ///
-    /// # Errors
-    /// The system's.
-    fn is_locked(&self) -> io::Result<bool>;
-
     /// What the file system can promise.
     ///
     /// # Errors

@@ -12,9 +12,9 @@
 //! let journal = WalJournal::new(WalConfig::new("leasehold-data/journal"));
 //! ```
 //!
-//! The path of a batch: [`writer`] puts it into [`sector`]s of the active [`segment`]; [`log`] reads all of them when
-//! the journal is opened ([`open`]); [`snapshots`] and [`keeper`] make old segments superfluous and delete them; [`mend`]
-//! is for `recover` alone. Everything touches the disk through [`disk::Disk`], so that tests can cut its power.
+//! The path of a batch: `writer` puts it into `sector`s of the active `segment`; `log` reads all of them when the journal
+//! is opened (`open`); `snapshots` and `keeper` make old segments superfluous and delete them; `mend` is for `recover`
+//! alone. Everything touches the disk through [`disk::Disk`], so that tests can cut its power.
 
 mod config;
 mod core;
@@ -115,8 +115,7 @@ impl Journal for WalJournal {
         })
     }
 
-    /// Of the journal that is open here; otherwise of the directory, where another process may be writing: then the
-    /// last batch is left out, since it may not be durable yet.
+    /// Of the journal that is open here; otherwise of the directory, where another process may be writing.
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
         let reader = match self.live() {
             Some(core) => WalReader::live(core),

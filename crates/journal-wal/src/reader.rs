@@ -33,10 +33,9 @@ pub(crate) struct View {
 pub(crate) enum End {
     /// Up to this slot.
     At(Slot),
-    /// As far as there are whole batches: nobody is writing.
+    /// As far as there are whole batches. The last one may have been written by another process and not been synced
+    /// yet, so the reader syncs it before it gives it: what is whole and durable is committed, or will be found to be.
     Whole,
-    /// As [`End::Whole`], but a writer is alive elsewhere, and its last batch may not be durable yet: without it.
-    ButLast,
 }
 
 enum Source {
@@ -128,11 +127,10 @@ impl WalReader {
                 Some(_) => {}
                 None => match self.following(&scanner, view)? {
                     Some(next) => scanner = next,
-                    None if view.end == End::ButLast && scanner.position() > 1 => {
-                        found.pop();
-                        return Ok(found);
+                    None => {
+                        scanner.sync().map_err(|error| unavailable(&error))?;
+                        break;
                     }
-                    None => break,
                 },
             }
         }
@@ -168,21 +166,25 @@ impl WalReader {
                 Step::Batch { committed, .. } => return Ok(Some(committed)),
                 Step::End | Step::Torn { .. } => return Ok(None),
                 // A sector that is just being written elsewhere can look wrong for a moment.
-                Step::Corrupt { .. } if view.end == End::ButLast => {
+                Step::Corrupt { .. } if view.end == End::Whole => {
                     std::thread::yield_now();
                     scanner.refresh();
                 }
                 Step::Corrupt { sector, detail } => return Err(self.corrupt(scanner, sector, detail)),
             }
         }
-        Err(self.corrupt(scanner, scanner.position(), "the batch here stays unreadable"))
+        match scanner.step().map_err(|error| unavailable(&error))? {
+            Step::Batch { committed, .. } => Ok(Some(committed)),
+            Step::End | Step::Torn { .. } => Ok(None),
+            Step::Corrupt { sector, detail } => Err(self.corrupt(scanner, sector, detail)),
+        }
     }
 
     fn following(&self, scanner: &Scanner, view: &View) -> Result<Option<Scanner>, Stopped> {
         let number = scanner.header().number + 1;
         match view.segments.iter().find(|header| header.number == number) {
             Some(next) if next.after == scanner.tail() => self.open(*next).map(Some),
-            None if !matches!(view.end, End::At(_)) => Ok(None),
+            None if view.end == End::Whole => Ok(None),
             _ => Err(self.corrupt(scanner, scanner.position(), "a batch is missing here")),
         }
     }

@@ -136,6 +136,11 @@ impl Scanner {
         &self.header
     }
 
+    /// Makes what was read durable, if another process has not done so yet.
+    pub(crate) fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
     /// Forgets what was read ahead: a live writer may have written since.
     pub(crate) fn refresh(&mut self) {
         self.block = Block::default();

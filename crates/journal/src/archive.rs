@@ -1,6 +1,6 @@
 //! A backup file: one journal's snapshot and the slots after it, under one checksum.
 //!
-//! [`write_archive`] makes one from any [`Reader`], beside a live writer too. [`Archive`] is itself a [`Reader`], so that
+//! [`write_archive`] makes one from any [`crate::Reader`], beside a live writer too. [`Archive`] is itself one, so that
 //! [`crate::Journal::import`] fills an empty journal from a file or from another engine in the same way.
 //!
 //! The layout, all numbers little-endian:

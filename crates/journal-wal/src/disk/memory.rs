@@ -331,10 +331,6 @@ impl Disk for MemoryDisk {
         Ok(Box::new(Unlock(self.clone())))
     }
 
-    fn is_locked(&self) -> io::Result<bool> {
-        Ok(self.lock_inner().locked)
-    }
-
     fn suitability(&self) -> io::Result<Suitability> {
         Ok(self.lock_inner().suitability.clone())
     }

@@ -36,7 +36,7 @@ impl Disk for RealDisk {
         let mut options = OpenOptions::new();
         let mut file =
             options.read(true).write(true).create(true).truncate(false).mode(0o600).open(self.at(LOCK))?;
-        match try_lock(&file) {
+        match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(LockError::Held(read_pid(&mut file))),
             Err(TryLockError::Error(error)) => return Err(LockError::Io(error)),
@@ -45,19 +45,6 @@ impl Disk for RealDisk {
         file.write_all_at(format!("{}\n", std::process::id()).as_bytes(), 0)?;
         file.flush()?;
         Ok(Box::new(file))
-    }
-
-    fn is_locked(&self) -> io::Result<bool> {
-        let file = match File::open(self.at(LOCK)) {
-            Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-            Err(error) => return Err(error),
-        };
-        match file.try_lock_shared() {
-            Ok(()) => Ok(false),
-            Err(TryLockError::WouldBlock) => Ok(true),
-            Err(TryLockError::Error(error)) => Err(error),
-        }
     }
 
     fn suitability(&self) -> io::Result<Suitability> {
@@ -117,17 +104,6 @@ impl Disk for RealDisk {
     fn path(&self, name: &str) -> String {
         self.at(name).display().to_string()
     }
-}
-
-/// A reader that looks whether the lock is held has it shared for a moment, so one refusal is not yet an answer.
-fn try_lock(file: &File) -> Result<(), TryLockError> {
-    for _ in 0..100 {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) => std::thread::yield_now(),
-            other => return other,
-        }
-    }
-    file.try_lock()
 }
 
 /// Makes the directory and those above it, durably: a journal in a directory that a power cut takes away is lost.
@@ -242,10 +218,8 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let disk = RealDisk::new(dir.path().join("a/b"));
         let guard = disk.lock().map_err(|_| "refused").unwrap();
-        assert!(disk.is_locked().unwrap());
         assert!(matches!(disk.lock(), Err(LockError::Held(Some(pid))) if pid == std::process::id()));
         drop(guard);
-        assert!(!disk.is_locked().unwrap());
         assert!(disk.lock().is_ok());
     }
 }
