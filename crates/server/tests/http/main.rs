@@ -2,8 +2,10 @@
 
 mod bad_input;
 mod calls;
+mod docs;
 mod events;
 mod guard;
+mod journals;
 mod limits;
 mod observe;
 mod retries;

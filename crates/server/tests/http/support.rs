@@ -1,5 +1,6 @@
 //! A server on a free port, and a client that sees every byte.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,8 +47,7 @@ impl TestServer {
     }
 
     pub(crate) async fn connect(&self) -> Client {
-        let stream = TcpStream::connect(self.server.address()).await.unwrap();
-        Client { stream, host: self.server.address().to_string(), unread: Vec::new() }
+        Client::connect(self.server.address()).await
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
@@ -122,6 +122,11 @@ pub(crate) struct Client {
 }
 
 impl Client {
+    pub(crate) async fn connect(address: SocketAddr) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        Self { stream, host: address.to_string(), unread: Vec::new() }
+    }
+
     pub(crate) async fn get(&mut self, path: &str) -> Answer {
         self.send("GET", path, &[], b"").await
     }
