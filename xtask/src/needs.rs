@@ -16,8 +16,10 @@ struct Need {
 
 /// How the presence of a need is seen.
 enum Sign {
-    /// A program on the PATH, or in the system directories.
+    /// A program on the PATH, or in the directories where Debian keeps servers.
     Program(&'static str),
+    /// A file.
+    File(&'static str),
 }
 
 /// Where a need comes from.
@@ -32,18 +34,52 @@ const NEEDS: &[Need] = &[
     Need { sign: Sign::Program("bash"), source: Source::Debian("bash"), why: "console blocks of the docs" },
     Need { sign: Sign::Program("curl"), source: Source::Debian("curl"), why: "console blocks of the docs" },
     Need { sign: Sign::Program("mount"), source: Source::Debian("mount"), why: "the full disk test" },
+    Need {
+        sign: Sign::Program("setpriv"),
+        source: Source::Debian("util-linux"),
+        why: "engines of the testbed",
+    },
+    Need {
+        sign: Sign::Program("postgres"),
+        source: Source::Debian("postgresql"),
+        why: "PostgreSQL journal and fence",
+    },
+    Need { sign: Sign::Program("mariadbd"), source: Source::Debian("mariadb-server"), why: "MariaDB fence" },
+    Need {
+        sign: Sign::Program("redis-server"),
+        source: Source::Debian("redis-server"),
+        why: "Redis journal and fence",
+    },
+    Need {
+        sign: Sign::Program("etcd"),
+        source: Source::Debian("etcd-server"),
+        why: "etcd journal and fence",
+    },
+    Need { sign: Sign::Program("java"), source: Source::Debian("default-jre-headless"), why: "ZooKeeper" },
+    Need {
+        sign: Sign::File("/usr/share/java/zookeeper.jar"),
+        source: Source::Debian("zookeeper"),
+        why: "ZooKeeper journal",
+    },
+    Need {
+        sign: Sign::File("/usr/share/java/slf4j-simple.jar"),
+        source: Source::Debian("libslf4j-java"),
+        why: "ZooKeeper's log",
+    },
 ];
 
 impl Need {
     fn name(&self) -> &'static str {
         match self.sign {
             Sign::Program(name) => name,
+            Sign::File(path) => path.rsplit('/').next().unwrap_or(path),
         }
     }
 
     fn is_there(&self) -> bool {
         match self.sign {
             Sign::Program(name) => on_path(name),
+            Sign::File(path) => std::path::Path::new(path).is_file(),
         }
     }
 }
@@ -68,7 +104,7 @@ pub(crate) fn report(_: &[String]) -> ExitCode {
     for need in NEEDS {
         let state = if need.is_there() { "here" } else { "missing" };
         let Source::Debian(package) = need.source;
-        println!("{:<10} {state:<8} Debian package {package:<14} for {}", need.name(), need.why);
+        println!("{:<16} {state:<8} Debian package {package:<20} for {}", need.name(), need.why);
     }
     if missing_packages().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

@@ -99,7 +99,12 @@ pub(crate) fn root() -> PathBuf {
 pub(crate) fn on_path(program: impl AsRef<OsStr>) -> bool {
     let program = program.as_ref();
     let path = std::env::var_os("PATH").unwrap_or_default();
-    std::env::split_paths(&path)
-        .chain(["/usr/sbin".into(), "/sbin".into()])
-        .any(|dir| dir.join(program).is_file())
+    std::env::split_paths(&path).chain(server_directories()).any(|dir| dir.join(program).is_file())
+}
+
+/// Where Debian keeps servers, which is not on everybody's PATH.
+fn server_directories() -> impl Iterator<Item = PathBuf> {
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let postgres = versions.map(|version| version.path().join("bin"));
+    ["/usr/sbin", "/usr/local/sbin", "/sbin"].into_iter().map(PathBuf::from).chain(postgres)
 }
