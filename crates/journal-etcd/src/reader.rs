@@ -1,0 +1,147 @@
+//! Reads a journal. Every read is linearizable, and what belongs together is read in one transaction.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use leasehold_journal::remote::record::{Holder, Identity, Pointer, decode_number, decode_slot, decode_tail};
+use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
+use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
+use leasehold_types::Slot;
+
+use crate::client::{Client, Connector, Trouble};
+use crate::keys::Keys;
+use crate::proto::{KeyValue, RequestOp, TxnRequest, TxnResponse, get, range};
+
+/// As many slots as one read gives: etcd has no bound in bytes, so this many at the limit must be bearable.
+const SLOTS_PER_READ: i64 = 64;
+
+pub(crate) struct EtcdReader {
+    connector: Connector,
+    keys: Keys,
+    /// None until the first use and after an error.
+    client: Option<Client>,
+    chunks: ChunkCheck,
+}
+
+impl EtcdReader {
+    pub(crate) fn new(connector: Connector, keys: Keys) -> Self {
+        Self { connector, keys, client: None, chunks: ChunkCheck::default() }
+    }
+
+    /// Reads several things as of one moment; the client is kept only if it worked.
+    async fn read(&mut self, success: Vec<RequestOp>) -> Result<TxnResponse, ReadError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => self.connector.connect().await.map_err(unavailable)?,
+        };
+        match client.txn(TxnRequest { success, ..TxnRequest::default() }).await {
+            Ok(answer) => {
+                self.client = Some(client);
+                Ok(answer)
+            }
+            Err(trouble) => {
+                self.connector.turn();
+                Err(unavailable(trouble))
+            }
+        }
+    }
+
+    /// The pointer to the current snapshot.
+    async fn pointer(&mut self) -> Result<Option<Pointer>, ReadError> {
+        let answer = self.read(vec![get(&self.keys.identity), get(&self.keys.snapshot)]).await?;
+        if !is_ready(answer.value(0)) {
+            return Ok(None);
+        }
+        let decode = |bytes: &Bytes| Pointer::decode(bytes).ok_or_else(|| damaged("snapshot"));
+        answer.value(1).map(decode).transpose()
+    }
+
+    /// One chunk as stored, if the snapshot is still the current one.
+    async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let current = self.pointer().await?.filter(|pointer| pointer.info == *snapshot);
+        let id = current.ok_or(ReadError::Replaced)?.id;
+        let key = self.keys.chunk(snapshot.at.slot, &id, index);
+        let answer = self.read(vec![get(&self.keys.snapshot), get(&key)]).await?;
+        match (answer.value(1), answer.value(0).and_then(|bytes| Pointer::decode(bytes))) {
+            (Some(chunk), _) => Ok(chunk.clone()),
+            (None, Some(now)) if now.id == id => {
+                Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing")))
+            }
+            _ => Err(ReadError::Replaced),
+        }
+    }
+
+    fn committed(&self, kv: &KeyValue) -> Option<Committed> {
+        decode_slot(self.keys.slot_of(&kv.key)?, &kv.value)
+    }
+}
+
+/// Whether this is a journal, and not one that is only begun to be filled.
+fn is_ready(identity: Option<&Bytes>) -> bool {
+    identity.and_then(|bytes| Identity::decode(bytes)).is_some_and(|identity| identity.ready)
+}
+
+fn unavailable(trouble: Trouble) -> ReadError {
+    ReadError::Unavailable(trouble.to_string())
+}
+
+fn damaged(key: &str) -> ReadError {
+    ReadError::Corrupt {
+        place: format!("key {key}"),
+        detail: "it is missing or has a wrong length".to_owned(),
+    }
+}
+
+#[async_trait]
+impl Reader for EtcdReader {
+    async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
+        Ok(self.pointer().await?.map(|pointer| pointer.info))
+    }
+
+    async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        for before in self.chunks.needs_from(snapshot, index)..index {
+            let chunk = self.stored_chunk(snapshot, before).await?;
+            self.chunks.take(&chunk)?;
+        }
+        let chunk = self.stored_chunk(snapshot, index).await?;
+        self.chunks.take(&chunk)?;
+        Ok(chunk)
+    }
+
+    async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {
+        let from = from.max(Slot(1));
+        let (first, end) = (self.keys.slot(from), self.keys.slots_end());
+        let marks = [get(&self.keys.identity), get(&self.keys.low), get(&self.keys.tail)];
+        let wanted = marks.into_iter().chain([range(&first, &end, SLOTS_PER_READ)]).collect();
+        let answer = self.read(wanted).await?;
+        if !is_ready(answer.value(0)) {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        let low = answer.value(1).and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged("low"))?;
+        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
+        if from.0 <= low {
+            return Ok(Slots::Compacted { oldest: Slot(low).next() });
+        }
+        if from > tail.slot {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        let found: Vec<_> = answer.read(3).iter().map_while(|kv| self.committed(kv)).collect();
+        if found.is_empty() {
+            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
+        }
+        whole_prefix(from, found).map(Slots::Found)
+    }
+
+    async fn head(&mut self) -> Result<Head, ReadError> {
+        let keys = [&self.keys.identity, &self.keys.epoch, &self.keys.tail, &self.keys.beat];
+        let answer = self.read(keys.into_iter().map(get).collect()).await?;
+        let identity =
+            answer.value(0).and_then(|bytes| Identity::decode(bytes)).filter(|identity| identity.ready);
+        let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
+        let cluster = identity.ok_or_else(nobody)?.cluster;
+        let Holder { epoch, nonce } =
+            answer.value(1).and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged("epoch"))?;
+        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
+        let beat = answer.value(3).and_then(|bytes| decode_number(bytes)).unwrap_or(0);
+        Ok(Head { cluster, epoch, nonce, tail, beat })
+    }
+}
