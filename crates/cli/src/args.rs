@@ -27,6 +27,11 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Run the server
     Serve(ServeArgs),
+    /// Run a command while holding a lock
+    Run(RunArgs),
+    /// Keep the command of `run`; started by it alone
+    #[command(hide = true)]
+    KeepChild(KeepChildArgs),
     /// Acquire a resource and print the lease
     Acquire(AcquireArgs),
     /// Renew a lease
@@ -89,6 +94,52 @@ pub(crate) struct ServeArgs {
     /// Listen on an address beyond loopback although callers are not authenticated
     #[arg(long)]
     pub(crate) insecure: bool,
+}
+
+/// The command runs in a process group of its own, with LEASEHOLD_FENCING_TOKEN and the like in its environment. It is
+/// stopped before the lease can end, and when this process dies.
+#[derive(Args, Debug)]
+pub(crate) struct RunArgs {
+    /// How long the lease lives without a renewal
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "15s")]
+    pub(crate) ttl: Duration,
+    /// How long to wait for the lock [default: until interrupted]
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// exclusive, shared or semaphore
+    #[arg(long, default_value = "exclusive")]
+    pub(crate) mode: String,
+    /// The most holders at once, with --mode semaphore
+    #[arg(long, value_name = "N")]
+    pub(crate) limit: Option<u32>,
+    /// correctness or efficiency
+    #[arg(long, default_value = "correctness")]
+    pub(crate) class: String,
+    /// Line for the shell that is run after the command was stopped because the lock was lost
+    #[arg(long, value_name = "CMD")]
+    pub(crate) on_lost: Option<String>,
+    /// When no server can be reached: fail, or run without a lock (only with --class efficiency)
+    #[arg(long, value_name = "WHAT", default_value = "fail")]
+    pub(crate) on_unavailable: String,
+    /// Time between TERM and KILL when the lock is about to be lost [default: min(2s, ttl/6)]
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
+    pub(crate) grace: Duration,
+    /// Who holds it, for people [default: user@host:pid]
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// Name of the resource
+    pub(crate) resource: String,
+    /// The command and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct KeepChildArgs {
+    pub(crate) name: String,
+    pub(crate) group: i32,
+    #[arg(required = true, last = true)]
+    pub(crate) command: Vec<String>,
 }
 
 #[derive(Args, Debug)]

@@ -3,7 +3,8 @@
 //! A command line is read in two steps: [`args`] holds it as typed, [`plan`] as meant, with every name, id and duration
 //! checked. What is meant is then done by one function in [`commands`]. Exit codes stand in one table, [`exit`].
 //!
-//! It decides nothing about locks and keeps no lease alive: `acquire` asks once, prints, and ends.
+//! It decides nothing about locks. `run` alone keeps a lease alive, with the Rust client; `acquire` asks once, prints, and
+//! ends.
 
 mod args;
 mod bench;
@@ -31,9 +32,9 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return refuse_usage(&error),
     };
-    let done = Plan::new(cli).and_then(commands::run);
+    let done = Plan::new(cli).and_then(commands::perform);
     match done {
-        Ok(exit) => exit.into(),
+        Ok(code) => code,
         Err(failure) => say(&failure),
     }
 }

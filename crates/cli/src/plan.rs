@@ -7,11 +7,12 @@ use std::time::Duration;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
-    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, LsArgs, OperatorArgs,
-    ServeArgs, SessionCommand, WatchArgs,
+    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, KeepChildArgs, LsArgs,
+    OperatorArgs, RunArgs, ServeArgs, SessionCommand, WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
+use crate::commands::run::{KeepPlan, RunPlan};
 use crate::duration::ms;
 use crate::failure::Failure;
 use crate::output::Format;
@@ -21,6 +22,10 @@ use crate::owner::default_owner;
 pub(crate) enum Plan {
     /// Be a server.
     Serve(ServeArgs),
+    /// Run a command under a lock.
+    Run(Box<RunPlan>),
+    /// Keep the command of a `run`.
+    KeepChild(KeepPlan),
     /// Ask a server.
     Ask {
         /// Whom.
@@ -119,6 +124,10 @@ impl Plan {
         let maintain = |maintain| Ok(Self::Maintain { format, maintain });
         match cli.command {
             Command::Serve(args) => Ok(Self::Serve(args)),
+            Command::Run(args) => Ok(Self::Run(Box::new(run(args, servers(&cli.server)?)?))),
+            Command::KeepChild(KeepChildArgs { name, group, command }) => {
+                Ok(Self::KeepChild(KeepPlan { name, group, command }))
+            }
             Command::Backup(args) => maintain(Maintain::Backup { data: args.data, file: args.file }),
             Command::Restore(args) => {
                 let operator = operator(args.operator)?;
@@ -148,6 +157,8 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         Command::Audit(args) => audit(args)?,
         Command::Status => Ask::Status,
         Command::Serve(_)
+        | Command::Run(_)
+        | Command::KeepChild(_)
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Recover(_)
@@ -158,11 +169,7 @@ fn ask(command: Command) -> Result<Ask, Failure> {
 }
 
 fn acquire(args: AcquireArgs) -> Result<Acquire, Failure> {
-    let mode = Mode::parse(&args.mode).ok_or_else(|| one_of("--mode", &args.mode, Mode::ALL))?;
-    let class = Class::parse(&args.class).ok_or_else(|| one_of("--class", &args.class, Class::ALL))?;
-    if (mode == Mode::Semaphore) != args.limit.is_some() {
-        return Err(Failure::Usage("--limit goes with --mode semaphore, and only with it".into()));
-    }
+    let (mode, class) = (mode(&args.mode, args.limit)?, class(&args.class)?);
     let session = args.session.as_deref().map(session_id).transpose()?;
     let owner = match args.owner.as_deref() {
         Some(named) => Some(owner(named)?),
@@ -187,6 +194,45 @@ fn acquire(args: AcquireArgs) -> Result<Acquire, Failure> {
         max_hold_ms: args.max_hold.map(ms),
         labels: labels(&args.labels)?,
     })
+}
+
+fn run(args: RunArgs, servers: Servers) -> Result<RunPlan, Failure> {
+    let (mode, class) = (mode(&args.mode, args.limit)?, class(&args.class)?);
+    let run_when_unavailable = match args.on_unavailable.as_str() {
+        "fail" => false,
+        "run" if class == Class::Efficiency => true,
+        "run" => {
+            let why = "--on-unavailable run needs --class efficiency: without the lock two may run at once";
+            return Err(Failure::Usage(why.into()));
+        }
+        other => return Err(one_of("--on-unavailable", other, &["fail", "run"])),
+    };
+    Ok(RunPlan {
+        servers,
+        resource: resource_name(&args.resource)?,
+        owner: args.owner.as_deref().map_or_else(|| Ok(default_owner()), owner)?,
+        ttl: args.ttl,
+        wait: args.wait,
+        mode,
+        limit: args.limit,
+        class,
+        on_lost: args.on_lost,
+        run_when_unavailable,
+        grace: args.grace,
+        command: args.command,
+    })
+}
+
+fn mode(text: &str, limit: Option<u32>) -> Result<Mode, Failure> {
+    let mode = Mode::parse(text).ok_or_else(|| one_of("--mode", text, Mode::ALL))?;
+    if (mode == Mode::Semaphore) != limit.is_some() {
+        return Err(Failure::Usage("--limit goes with --mode semaphore, and only with it".into()));
+    }
+    Ok(mode)
+}
+
+fn class(text: &str) -> Result<Class, Failure> {
+    Class::parse(text).ok_or_else(|| one_of("--class", text, Class::ALL))
 }
 
 fn filter(args: LsArgs) -> Result<LockFilter, Failure> {

@@ -69,6 +69,19 @@ impl Client {
         Session::open(Arc::clone(&self.inner.settings), ttl)
     }
 
+    /// Closes the shared sessions and waits, at most a few seconds, until what was under way has left. Guards of this
+    /// client are lost.
+    pub async fn close(self) {
+        let sessions: Vec<_> = {
+            let mut sessions =
+                self.inner.sessions.lock().expect("nothing panics while it holds the sessions");
+            sessions.drain().map(|(_, session)| session).collect()
+        };
+        for session in sessions {
+            session.close().await;
+        }
+    }
+
     /// The shared session of this ttl; a new one if the last is over.
     pub(crate) fn shared_session(&self, ttl: Duration) -> Session {
         let mut sessions = self.inner.sessions.lock().expect("nothing panics while it holds the sessions");

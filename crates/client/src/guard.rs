@@ -280,7 +280,7 @@ impl LeaseGuard {
     }
 
     /// Why work was stopped: lost, or about to be.
-    pub(crate) fn why_unsure(&self) -> Lost {
+    pub fn why_unsure(&self) -> Lost {
         match self.state() {
             LeaseState::Lost(lost) => lost,
             _ => {

@@ -6,6 +6,7 @@ mod force_release;
 mod lease;
 mod ls;
 mod maintain;
+pub(crate) mod run;
 mod serve;
 mod session;
 mod show;
@@ -14,6 +15,7 @@ mod watch;
 
 use std::future::Future;
 use std::io;
+use std::process::ExitCode;
 
 use clap::CommandFactory as _;
 use tokio::runtime::{Builder, Runtime};
@@ -27,8 +29,17 @@ use crate::output::Out;
 use crate::plan::{Ask, Plan};
 
 /// Does it.
-pub(crate) fn run(plan: Plan) -> Result<Exit, Failure> {
+pub(crate) fn perform(plan: Plan) -> Result<ExitCode, Failure> {
     match plan {
+        Plan::Run(plan) => run::run(*plan),
+        Plan::KeepChild(plan) => run::keep(plan),
+        plan => answered(plan).map(ExitCode::from),
+    }
+}
+
+fn answered(plan: Plan) -> Result<Exit, Failure> {
+    match plan {
+        Plan::Run(_) | Plan::KeepChild(_) => unreachable!("perform takes what has a child"),
         Plan::Serve(args) => serve::serve(args),
         Plan::Ask { servers, format, ask } => {
             block_on(Builder::new_current_thread(), answer(&Client::new(servers), &mut Out::new(format), ask))

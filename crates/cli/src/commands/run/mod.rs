@@ -1,0 +1,302 @@
+//! `leasehold run`: a command under a lock.
+//!
+//! Two processes take part. `run` holds the lease; a *keeper*, the same program started again, is the leader of the
+//! command's process group and its parent. `run` tells the keeper, after every renewal, until when the command may live;
+//! the keeper enforces it, so that even a `run` that was stopped cannot let the command outlive its lease. When `run`
+//! dies the connection between them ends, and the keeper kills the whole group, itself included. There is no moment in
+//! which the command lives and nobody watches: the keeper waits for the first message before it starts the command.
+
+mod group;
+mod keeper;
+mod link;
+mod terminal;
+
+use std::io::{IsTerminal as _, Write as _};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use leasehold::{AcquireError, ErrorCode, LeaseGuard, LeaseState, Lost};
+use leasehold_types::{Class, Mode, OwnerId, ResourceName};
+use tokio::signal::unix::{Signal as Arrival, SignalKind, signal};
+
+use crate::client::Servers;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use group::Group;
+use link::Limits;
+
+pub(crate) use keeper::{KeepPlan, keep};
+
+/// How long `run` tries to reach a server before it says that there is none.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// Waiting is told to people after this.
+const QUIET: Duration = Duration::from_secs(2);
+/// An interrupted wait is withdrawn, but nobody waits long for that.
+const WITHDRAW: Duration = Duration::from_millis(200);
+
+/// What to run, under which lock.
+pub(crate) struct RunPlan {
+    pub(crate) servers: Servers,
+    pub(crate) resource: ResourceName,
+    pub(crate) owner: OwnerId,
+    pub(crate) ttl: Duration,
+    /// `None`: until interrupted.
+    pub(crate) wait: Option<Duration>,
+    pub(crate) mode: Mode,
+    pub(crate) limit: Option<u32>,
+    pub(crate) class: Class,
+    pub(crate) on_lost: Option<String>,
+    pub(crate) run_when_unavailable: bool,
+    pub(crate) grace: Duration,
+    pub(crate) command: Vec<String>,
+}
+
+/// Runs it; the exit code is the command's own, unless the lock decided otherwise.
+pub(crate) fn run(plan: RunPlan) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::Io { what: "cannot start the runtime".into(), error })?;
+    let code = runtime.block_on(begin(&plan));
+    runtime.shutdown_timeout(Duration::from_millis(100));
+    code.map(ExitCode::from)
+}
+
+async fn begin(plan: &RunPlan) -> Result<u8, Failure> {
+    find(&plan.command[0])?;
+    let mut signals = Signals::new()?;
+    let client = client(plan)?;
+    let acquired = tokio::select! {
+        biased;
+        number = signals.next() => Err(number),
+        acquired = acquire(plan, &client) => Ok(acquired),
+    };
+    let code = match acquired {
+        Err(number) => Ok(128 + number),
+        Ok(Ok(guard)) => guarded(plan, guard, &mut signals).await,
+        Ok(Err(AcquireError::Unavailable(_))) if plan.run_when_unavailable => {
+            unguarded(plan, &mut signals).await
+        }
+        Ok(Err(error)) => not_acquired(plan, error),
+    };
+    // Lets a withdrawal or a release that is under way leave; the lease ends by itself otherwise.
+    drop(tokio::time::timeout(WITHDRAW, client.close()).await);
+    code
+}
+
+fn client(plan: &RunPlan) -> Result<leasehold::Client, Failure> {
+    let mut builder = leasehold::Client::builder().owner(plan.owner.as_str()).patience(PATIENCE);
+    for server in plan.servers.iter() {
+        builder = builder.endpoint(server.to_string());
+    }
+    builder.build().map_err(|error| Failure::Usage(error.to_string()))
+}
+
+async fn acquire(plan: &RunPlan, client: &leasehold::Client) -> Result<LeaseGuard, AcquireError> {
+    let mut acquire = client.acquire(plan.resource.as_str()).ttl(plan.ttl).class(plan.class);
+    acquire = match (plan.mode, plan.limit) {
+        (Mode::Exclusive, _) => acquire,
+        (Mode::Shared, _) => acquire.shared(),
+        (Mode::Semaphore, limit) => acquire.semaphore(limit.unwrap_or(1)),
+    };
+    if let Some(wait) = plan.wait {
+        acquire = acquire.wait(wait);
+    }
+    let mut acquired = std::pin::pin!(acquire.into_future());
+    tokio::select! {
+        biased;
+        acquired = acquired.as_mut() => return acquired,
+        () = tokio::time::sleep(QUIET) => {}
+    }
+    if std::io::stderr().is_terminal() {
+        tell(&format!("waiting for {}; Ctrl-C to give up", plan.resource));
+    }
+    acquired.await
+}
+
+fn not_acquired(plan: &RunPlan, error: AcquireError) -> Result<u8, Failure> {
+    let exit = match &error {
+        AcquireError::NotAcquired(_) => Exit::NotAcquired,
+        AcquireError::Unavailable(error) => {
+            return Err(Failure::Unreachable { tried: plan.servers.to_string(), error: error.clone() });
+        }
+        AcquireError::Lost(_) => Exit::LeaseGone,
+        AcquireError::Invalid(_) => Exit::Usage,
+        AcquireError::Refused(refused) => match refused.code {
+            ErrorCode::BadRequest | ErrorCode::ClassNotSupported => Exit::Usage,
+            code if code.is_retryable() => Exit::Unavailable,
+            _ => Exit::Failed,
+        },
+        _ => Exit::Failed,
+    };
+    tell(&error.to_string());
+    Ok(exit as u8)
+}
+
+/// Runs the command without a lock, since that was asked for.
+async fn unguarded(plan: &RunPlan, signals: &mut Signals) -> Result<u8, Failure> {
+    tell(&format!(
+        "no lock on {}: the service is not available, and --on-unavailable run was given",
+        plan.resource
+    ));
+    let mut group = Group::start(&plan.command, &[]).await?;
+    group.limit(Limits::NONE).await;
+    loop {
+        tokio::select! {
+            ended = group.ended() => return ended,
+            number = signals.next() => group.signal(number),
+        }
+    }
+}
+
+/// Runs the command under the lock.
+async fn guarded(plan: &RunPlan, guard: LeaseGuard, signals: &mut Signals) -> Result<u8, Failure> {
+    if let Some(warning) = guard.warning() {
+        tell(warning);
+    }
+    let mut group = Group::start(&plan.command, &environment(plan, &guard)).await?;
+    let outcome = watched(plan, &guard, &mut group, signals).await;
+    match outcome {
+        Ok(code) => {
+            if let Err(error) = guard.release().await {
+                tell(&format!("{}: {error}", plan.resource));
+            }
+            Ok(code)
+        }
+        Err(Stop::Failed(failure)) => {
+            drop(guard.release().await);
+            Err(failure)
+        }
+        Err(Stop::Lost(lost)) => {
+            tell(&format!("{lost}; the command was stopped"));
+            on_lost(plan, &guard, &lost).await;
+            Ok(Exit::LeaseGone as u8)
+        }
+    }
+}
+
+/// Why the command did not end by itself.
+enum Stop {
+    Lost(Box<Lost>),
+    Failed(Failure),
+}
+
+async fn watched(
+    plan: &RunPlan,
+    guard: &LeaseGuard,
+    group: &mut Group,
+    signals: &mut Signals,
+) -> Result<u8, Stop> {
+    // Often enough that the keeper's limits are never much behind, rarely enough to cost nothing.
+    let tick = (plan.ttl / 20).clamp(Duration::from_millis(20), Duration::from_millis(250));
+    loop {
+        let limits = Limits::of(guard, plan.grace);
+        group.limit(limits).await;
+        tokio::select! {
+            biased;
+            ended = group.ended() => return match (ended, guard.state()) {
+                // The keeper asked it to end, since its time was up.
+                (_, state) if state != LeaseState::Held && limits.term_passed() => {
+                    Err(Stop::Lost(Box::new(guard.why_unsure())))
+                }
+                (Ok(code), _) => Ok(code),
+                (Err(failure), _) => Err(Stop::Failed(failure)),
+            },
+            lost = guard.lost() => {
+                group.kill().await;
+                return Err(Stop::Lost(Box::new(lost)));
+            }
+            () = limits.kill_passed() => {
+                group.kill().await;
+                return Err(Stop::Lost(Box::new(guard.why_unsure())));
+            }
+            number = signals.next() => group.signal(number),
+            () = tokio::time::sleep(tick) => {}
+        }
+    }
+}
+
+fn environment(plan: &RunPlan, guard: &LeaseGuard) -> Vec<(&'static str, String)> {
+    let mut variables = vec![
+        ("LEASEHOLD_RESOURCE", plan.resource.as_str().to_owned()),
+        ("LEASEHOLD_OWNER_ID", plan.owner.as_str().to_owned()),
+        ("LEASEHOLD_LEASE_ID", guard.lease_id().to_string()),
+        ("LEASEHOLD_EXPIRES_AT", expires_at(guard)),
+    ];
+    if let Ok(token) = guard.token() {
+        variables.push(("LEASEHOLD_FENCING_TOKEN", token.to_string()));
+    }
+    variables
+}
+
+fn expires_at(guard: &LeaseGuard) -> String {
+    let since = guard.expires_at().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    leasehold_api::Timestamp(leasehold_types::WallTime(crate::duration::ms(since))).to_string()
+}
+
+/// Runs what the user wants to happen on loss: a line for the shell, after the command is dead.
+async fn on_lost(plan: &RunPlan, guard: &LeaseGuard, lost: &Lost) {
+    let Some(line) = &plan.on_lost else { return };
+    let mut command = tokio::process::Command::new("sh");
+    command.arg("-c").arg(line).envs(environment(plan, guard)).env("LEASEHOLD_LOST", lost.reason.as_str());
+    if let Err(error) = command.status().await {
+        tell(&format!("--on-lost: {error}"));
+    }
+}
+
+/// A command that is not there is told before anybody waits for a lock.
+fn find(command: &str) -> Result<(), Failure> {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runs = |path: &std::path::Path| {
+        path.metadata().is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
+    };
+    let found = if command.contains('/') {
+        runs(std::path::Path::new(command))
+    } else {
+        let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+        std::env::split_paths(&path).any(|folder| runs(&folder.join(command)))
+    };
+    if found { Ok(()) } else { Err(Failure::Failed(format!("{command}: no such command"))) }
+}
+
+/// One line for people, on standard error: standard output is the command's.
+fn tell(line: &str) {
+    // Nobody reads it if it is closed.
+    drop(writeln!(std::io::stderr(), "leasehold: {line}"));
+}
+
+/// The signals that are passed on to the command.
+struct Signals(Vec<(u8, Arrival)>);
+
+impl Signals {
+    fn new() -> Result<Self, Failure> {
+        let kinds = [
+            SignalKind::hangup(),
+            SignalKind::interrupt(),
+            SignalKind::quit(),
+            SignalKind::terminate(),
+            SignalKind::user_defined1(),
+            SignalKind::user_defined2(),
+        ];
+        let listen = |kind: SignalKind| {
+            let number = u8::try_from(kind.as_raw_value()).expect("the numbers of signals are small");
+            signal(kind).map(|arrival| (number, arrival))
+        };
+        let signals = kinds.into_iter().map(listen).collect::<Result<_, _>>();
+        signals.map(Self).map_err(|error| Failure::Io { what: "cannot listen for signals".into(), error })
+    }
+
+    /// The next one that arrives. Cancel-safe.
+    async fn next(&mut self) -> u8 {
+        std::future::poll_fn(|cx| {
+            for (number, arrival) in &mut self.0 {
+                if arrival.poll_recv(cx).is_ready() {
+                    return std::task::Poll::Ready(*number);
+                }
+            }
+            std::task::Poll::Pending
+        })
+        .await
+    }
+}
