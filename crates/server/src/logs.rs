@@ -24,6 +24,8 @@ use crate::config::ConfigError;
 const LINES: usize = 65_536;
 /// Lines written with one call.
 const WRITE_TOGETHER: usize = 1_024;
+/// The writer rests this long after each write, so that under load it is woken for many lines and not for each.
+const REST: Duration = Duration::from_millis(5);
 /// How long a flush at the end may take.
 const FLUSH: Duration = Duration::from_secs(1);
 /// The target of lock events in log directives.
@@ -190,6 +192,7 @@ fn write_lines(waiting: &Receiver<Line>, mut output: impl Write, format: LogForm
         for done in flushed.drain(..) {
             let _ = done.try_send(());
         }
+        std::thread::park_timeout(REST);
     }
 }
 

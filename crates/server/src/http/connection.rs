@@ -211,6 +211,21 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
+    async fn a_reader_that_takes_nothing_is_given_up() {
+        use tokio::io::AsyncWriteExt;
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let silent = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (socket, _) = listener.accept().await.unwrap();
+        let mut stream = WatchedStream::new(socket, Arc::default());
+        let begun = tokio::time::Instant::now();
+        let endless = vec![0; 64 << 20];
+        let error = stream.write_all(&endless).await.unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        assert!(begun.elapsed() >= patience::WRITE);
+        drop(silent);
+    }
+
+    #[tokio::test(start_paused = true)]
     async fn an_idle_connection_is_kept_for_long_and_a_busy_one_for_ever() {
         let activity = Arc::new(Activity::default());
         let busy = activity.begin();
