@@ -4,6 +4,12 @@
 //! Each line is a name and bytes in hexadecimal. The facts are one story (`golden_story`), and the snapshot is the state
 //! after it, one record a line.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test may stop where it stands, and says how to repeat it"
+)]
+
 mod golden_story;
 mod support;
 

@@ -3,6 +3,8 @@
 //! before are not gone into again. Every invariant is checked after every step (`support`); here beside it: one grant an
 //! id for ever (S7), and two clients never both believe to hold what excludes the other (S10).
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
 mod support;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};

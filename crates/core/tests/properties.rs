@@ -4,13 +4,18 @@
 //!
 //! A failure prints its seed; the smallest failing run is kept in `properties.regressions` and tried first ever after.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
 mod naive;
 mod random;
 mod support;
 
+use std::collections::BTreeSet;
+
 use leasehold_core::{Command, Decision, Query, Reply, Request, Ticket};
 use leasehold_types::{Durability, ResourceName, TenantName};
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
 use proptest::test_runner::{Config, FileFailurePersistence, RngSeed, TestRunner};
 
 use naive::Naive;
@@ -26,11 +31,14 @@ struct Pair {
     naive: Naive,
     ticket: u64,
     known: Known,
+    /// Kinds of facts, answers and refusals, where they are wanted.
+    seen: Option<BTreeSet<String>>,
 }
 
 impl Pair {
     fn new() -> Self {
-        Self { world: World::new(Durability::Durable), naive: Naive::new(), ticket: 0, known: Known::new() }
+        let world = World::new(Durability::Durable);
+        Self { world, naive: Naive::new(), ticket: 0, known: Known::new(), seen: None }
     }
 
     fn step(&mut self, step: &Step) {
@@ -39,6 +47,7 @@ impl Pair {
                 self.ticket += 1;
                 self.known.waiting = self.naive.waiters.iter().map(|waiter| waiter.ticket).collect();
                 self.known.tokens = self.naive.leases.iter().map(|lease| lease.token).collect();
+                self.known.unseen = self.naive.unseen();
                 let request = asked.request(self.ticket, &mut self.known);
                 self.ask(request);
             }
@@ -69,9 +78,21 @@ impl Pair {
         self.naive.stood_still += ms;
     }
 
+    /// Writes down what kinds of things a decision came to.
+    fn see(&mut self, decision: &Decision) {
+        let Some(seen) = &mut self.seen else { return };
+        let word = |debug: String| debug.split([' ', '(', '{']).next().unwrap_or_default().to_owned();
+        seen.extend(decision.facts.iter().map(|fact| word(format!("{fact:?}"))));
+        seen.extend(decision.replies.iter().map(|(_, reply)| match reply {
+            Reply::Refused(refusal) => word(format!("{refusal:?}")),
+            reply => word(format!("{reply:?}")),
+        }));
+    }
+
     fn ask(&mut self, request: Request) {
         self.naive.now = self.world.clock_ms;
         let decision = self.world.decide(request.clone());
+        self.see(&decision);
         let right = self.naive.command(&request, &decision.facts);
         let own =
             decision.replies.iter().find(|(ticket, _)| *ticket == request.ticket).map(|(_, reply)| reply);
@@ -119,6 +140,7 @@ impl Pair {
 
     fn ticked(&mut self, decision: &Decision) {
         self.naive.now = self.world.clock_ms;
+        self.see(decision);
         for (ticket, reply) in &decision.replies {
             if matches!(reply, Reply::NotGranted(_)) {
                 self.naive.wait_ended(*ticket);
@@ -192,6 +214,26 @@ fn check(part: u64) {
     });
     if let Err(failure) = outcome {
         panic!("{failure}\nrepeat: LEASEHOLD_SEED={seed} cargo test -p leasehold-core --test properties");
+    }
+}
+
+/// A run that never comes to something shows nothing about it.
+#[test]
+fn random_runs_come_to_every_kind_of_fact_and_answer() {
+    let mut runner = TestRunner::new(Config { rng_seed: RngSeed::Fixed(1), ..Config::default() });
+    let mut seen = BTreeSet::new();
+    for _ in 0..150 {
+        let steps = prop::collection::vec(random::step(), 140).new_tree(&mut runner).unwrap().current();
+        let mut pair = Pair { seen: Some(BTreeSet::new()), ..Pair::new() };
+        steps.iter().for_each(|step| pair.step(step));
+        seen.extend(pair.seen.unwrap_or_default());
+    }
+    let facts = "Granted Released Expired SessionOpened SessionEnded ForceReleased TtlChanged Noted NoteCleared \
+                 DelayEnded IdClosed Forgotten EndingsSeen Recovered Proclaimed";
+    let answers = "NotGranted Renewed SessionRenewed SessionClosed";
+    let refusals = "LeaseNotHeld IdempotencyMismatch StaleToken NoRoom Superseded NoSuchWaiter NotFound";
+    for kind in [facts, answers, refusals].join(" ").split_whitespace() {
+        assert!(seen.contains(kind), "no run came to {kind}: {seen:?}");
     }
 }
 

@@ -3,6 +3,8 @@
 //!
 //! After every step every invariant is checked, and that replay and snapshots give the live state.
 
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
 mod support;
 mod transcript;
 

@@ -266,6 +266,10 @@ impl Naive {
         self.remembered.push(Remembered { number: self.remembered_ever, at: self.now, tenant, what });
     }
 
+    pub(crate) fn unseen(&self) -> Vec<LeaseId> {
+        self.sessions.iter().flat_map(|session| session.unseen.iter().copied()).collect()
+    }
+
     /// The node crashed; another has what was journaled.
     pub(crate) fn restart(&mut self) {
         let now = self.now;
@@ -275,10 +279,7 @@ impl Naive {
         let lives = self.sessions.iter_mut().map(|session| &mut session.life);
         for life in lives.chain(self.leases.iter_mut().filter_map(|lease| lease.life.as_mut())) {
             let left = life.noted.unwrap_or(armed_ms(life.ttl));
-            life.floor = life.floor.map(|(ms, _)| {
-                let ms = life.noted.map_or(ms, |noted| noted.min(ms));
-                (ms, now + ms)
-            });
+            life.floor = life.floor.map(|(ms, _)| (ms, now + life.noted.map_or(ms, |noted| noted.min(ms))));
             let floor_until = life.floor.map_or(0, |(_, until)| until);
             let spread = (life.ttl / 10).clamp(1, 2_000) - 1;
             life.earliest = (now + left).max(floor_until);

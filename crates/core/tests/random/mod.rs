@@ -170,12 +170,14 @@ pub(crate) struct Known {
     pub(crate) sessions: Vec<SessionId>,
     pub(crate) waiting: Vec<Ticket>,
     pub(crate) tokens: Vec<u64>,
+    /// Leases whose ending their session has not seen.
+    pub(crate) unseen: Vec<LeaseId>,
 }
 
 impl Known {
     pub(crate) fn new() -> Self {
         let (leases, sessions) = (vec![ids::lease("never")], vec![ids::session("never")]);
-        Self { leases, sessions, waiting: Vec::new(), tokens: Vec::new() }
+        Self { leases, sessions, waiting: Vec::new(), tokens: Vec::new(), unseen: Vec::new() }
     }
 }
 
@@ -196,9 +198,9 @@ impl Asked {
     }
 
     fn command(&self, number: u64, known: &mut Known) -> Command {
-        let Known { leases, sessions, waiting, tokens } = known;
+        let Known { leases, sessions, waiting, tokens, unseen } = known;
         // Every third drawn id ends late after a restart.
-        let spread = if number % 3 == 0 { "Z" } else { "D" };
+        let spread = if number.is_multiple_of(3) { "Z" } else { "D" };
         match &self.what {
             What::Acquire { id, acquire, session, repeats } => {
                 let lease_id = match id {
@@ -237,7 +239,10 @@ impl Asked {
             What::Keep(session, ms, seen) => Command::RenewSession(RenewSession {
                 session_id: lately(sessions, *session),
                 ttl: ms.map(ttl),
-                seen_ended: seen.iter().map(|n| lately(leases, *n)).collect(),
+                seen_ended: seen
+                    .iter()
+                    .map(|n| lately(if unseen.is_empty() { leases } else { unseen }, *n))
+                    .collect(),
                 report: RenewalReport::default(),
             }),
             What::Close(session, by_operator) => Command::CloseSession {
