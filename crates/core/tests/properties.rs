@@ -23,7 +23,7 @@ use random::{Known, Pass, RESOURCES, Step, TENANTS};
 use support::World;
 
 /// Runs of about a hundred steps, in each of two tests, so that two cores share them.
-const CASES: u32 = 1_500;
+const CASES: u32 = 1_200;
 
 /// The table and its model, side by side.
 struct Pair {
