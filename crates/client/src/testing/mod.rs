@@ -87,6 +87,15 @@ impl TestServer {
         Client::new(&self.url()).expect("a valid URL")
     }
 
+    /// A client whose network is always well: it goes past the proxy.
+    ///
+    /// # Panics
+    /// The server is stopped.
+    pub fn direct_client(&self) -> Client {
+        let server = self.server.as_ref().expect("the server is stopped");
+        Client::new(&server.url()).expect("a valid URL")
+    }
+
     /// Cuts every connection and refuses new ones, until [`TestServer::heal`].
     pub fn cut(&self) {
         self.proxy.set(Network::Cut);
