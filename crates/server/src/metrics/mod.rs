@@ -1,9 +1,9 @@
 //! What is counted, in the text format of Prometheus. Counting is a few atomic additions; names are part of the contract.
 
 mod histogram;
+mod page;
 mod scope;
 
-use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,6 +17,7 @@ use tokio::time::Instant;
 use crate::logs::LogSink;
 use crate::survey::Survey;
 use histogram::{BATCH, CALL, Histogram};
+use page::Page;
 use scope::{Scope, Scopes};
 
 /// Everything that is counted.
@@ -258,70 +259,5 @@ impl Metrics {
             self.log.dropped() as f64,
         );
         page.0
-    }
-}
-
-/// A page of metrics that is being written.
-struct Page(String);
-
-impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        writeln!(self.0, "# HELP {name} {help}.\n# TYPE {name} {kind}").expect("a string takes everything");
-    }
-
-    fn line(&mut self, name: &str, labels: &str, value: f64) {
-        let braced = if labels.is_empty() { String::new() } else { format!("{{{labels}}}") };
-        writeln!(self.0, "{name}{braced} {value}").expect("a string takes everything");
-    }
-
-    fn one(&mut self, name: &str, kind: &str, help: &str, value: f64) {
-        self.head(name, kind, help);
-        self.line(name, "", value);
-    }
-
-    fn count(&mut self, name: &str, help: &str, value: &AtomicU64) {
-        self.one(name, "counter", help, value.load(Relaxed) as f64);
-    }
-
-    fn counters(&mut self, scopes: &[Arc<Scope>], name: &str, help: &str, of: impl Fn(&Scope) -> &AtomicU64) {
-        self.head(name, "counter", help);
-        for scope in scopes {
-            self.line(name, &scope.labels, of(scope).load(Relaxed) as f64);
-        }
-    }
-
-    fn by_mode(&mut self, scopes: &[Arc<Scope>], name: &str, help: &str, of: impl Fn(&Scope, Mode) -> u64) {
-        self.head(name, "counter", help);
-        for scope in scopes {
-            for &mode in Mode::ALL {
-                let count = of(scope, mode);
-                if count > 0 {
-                    self.line(name, &format!("{},mode=\"{mode}\"", scope.labels), count as f64);
-                }
-            }
-        }
-    }
-
-    fn by_code(&mut self, name: &str, help: &str, counts: &ByCode) {
-        self.head(name, "counter", help);
-        for (code, count) in ErrorCode::ALL.iter().zip(&counts.0) {
-            let count = count.load(Relaxed);
-            if count > 0 {
-                self.line(name, &format!("result=\"{code}\""), count as f64);
-            }
-        }
-    }
-
-    fn histograms(
-        &mut self,
-        scopes: &[Arc<Scope>],
-        name: &str,
-        help: &str,
-        of: impl Fn(&Scope) -> &Histogram,
-    ) {
-        self.head(name, "histogram", help);
-        for scope in scopes {
-            of(scope).render(&mut self.0, name, &scope.labels);
-        }
     }
 }

@@ -1,0 +1,11 @@
+//! Between the wire and the vocabulary of the table.
+
+mod answer;
+mod command;
+mod problem;
+
+pub(crate) use answer::{
+    audit_record, explained, granted, hex, holder, not_granted, record, renewed, session, session_renewed,
+};
+pub(crate) use command::{acquire, force_release, open_session, operator, renew, renew_session};
+pub(crate) use problem::{bad_field, refusal_problem, submit_problem};
