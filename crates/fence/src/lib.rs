@@ -38,6 +38,8 @@ pub mod conformance;
 mod contract;
 #[cfg(feature = "etcd")]
 pub mod etcd;
+#[cfg(feature = "http")]
+pub mod http;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
 #[cfg(feature = "object-store")]
@@ -46,6 +48,7 @@ pub mod object;
 pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
+pub mod rollout;
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
@@ -61,6 +64,9 @@ mod guide {
     #[cfg(feature = "etcd")]
     #[doc = include_str!("../../../docs/guide/fences/etcd.md")]
     struct Etcd;
+    #[cfg(all(feature = "http", feature = "sqlite"))]
+    #[doc = include_str!("../../../docs/guide/fences/http.md")]
+    struct Http;
     #[cfg(feature = "conformance")]
     #[doc = include_str!("../../../docs/guide/fences/key-value.md")]
     struct KeyValue;
@@ -76,6 +82,9 @@ mod guide {
     #[cfg(feature = "redis")]
     #[doc = include_str!("../../../docs/guide/fences/redis.md")]
     struct Redis;
+    #[cfg(feature = "sqlite")]
+    #[doc = include_str!("../../../docs/guide/fences/rollout.md")]
+    struct Rollout;
     #[cfg(feature = "sqlite")]
     #[doc = include_str!("../../../docs/guide/fences/sqlite.md")]
     struct Sqlite;

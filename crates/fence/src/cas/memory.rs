@@ -14,6 +14,10 @@ impl CompareAndSet for MemoryStore {
     type Version = u64;
     type Error = Infallible;
 
+    fn is_durable(&self) -> bool {
+        false
+    }
+
     async fn read(&self, key: &str) -> Result<Option<(Vec<u8>, u64)>, Infallible> {
         Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).cloned())
     }

@@ -34,6 +34,11 @@ pub trait CompareAndSet: Sync {
     /// Why the store gave no answer.
     type Error: Send;
 
+    /// Whether what is put survives the process.
+    fn is_durable(&self) -> bool {
+        true
+    }
+
     /// The value of the key and its version, or `None`. Linearizable: it shows every put that was answered before.
     fn read(
         &self,

@@ -4,6 +4,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Transaction, params};
 
 use super::Error;
+use crate::rollout::Rollout;
 use crate::sql::{FENCE_TABLE, Form};
 use crate::{AdmittedMut, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
@@ -23,17 +24,38 @@ pub async fn admit<'tx, 'conn, 'ask>(
     ask: impl Into<Option<&'ask Ask>>,
 ) -> Result<AdmittedMut<'tx, Transaction<'conn>>, Error> {
     let ask = ask.into().ok_or(FenceError::Rejected(Rejection::MissingToken))?;
+    check(transaction, fence, ask).await?;
+    Ok(AdmittedMut::new(transaction, ask))
+}
+
+/// As [`admit`], while the fence is being switched on: what the stage does not stop is counted and admitted.
+///
+/// # Errors
+/// As [`admit`], as far as the stage goes.
+pub async fn admit_staged<'tx, 'conn>(
+    transaction: &'tx mut Transaction<'conn>,
+    fence: &Fence,
+    ask: &Ask,
+    rollout: &Rollout,
+) -> Result<AdmittedMut<'tx, Transaction<'conn>>, Error> {
+    let checks = rollout.stage(fence.guard()).checks();
+    let outcome = if checks { check(transaction, fence, ask).await } else { Ok(()) };
+    rollout.settle_inside(fence, ask, outcome)?;
+    Ok(AdmittedMut::new(transaction, ask))
+}
+
+async fn check(transaction: &mut Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<(), Error> {
     if !ask.grant().advances() {
         make(transaction, fence, ask.grant()).await?;
     }
     for _ in 0..ATTEMPTS {
         if advance(transaction, fence, ask).await? {
-            return Ok(AdmittedMut::new(transaction, ask));
+            return Ok(());
         }
         let row = read(transaction, fence, ask.grant()).await?;
         match decide(fence, row.as_ref(), Some(ask)) {
             Verdict::Rejected(rejection) => return Err(FenceError::Rejected(rejection)),
-            Verdict::Admitted(None) => return Ok(AdmittedMut::new(transaction, ask)),
+            Verdict::Admitted(None) => return Ok(()),
             Verdict::Admitted(Some(_)) => make(transaction, fence, ask.grant()).await?,
         }
     }

@@ -4,6 +4,7 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Transaction};
 
 use super::Error;
+use crate::rollout::Rollout;
 use crate::sql::{FENCE_TABLE, Form};
 use crate::{Admitted, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
@@ -23,16 +24,37 @@ pub async fn admit<'tx, 'conn, 'ask>(
     ask: impl Into<Option<&'ask Ask>>,
 ) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
     let ask = ask.into().ok_or(FenceError::Rejected(Rejection::MissingToken))?;
+    check(transaction, fence, ask).await?;
+    Ok(Admitted::new(transaction, ask))
+}
+
+/// As [`admit`], while the fence is being switched on: what the stage does not stop is counted and admitted.
+///
+/// # Errors
+/// As [`admit`], as far as the stage goes.
+pub async fn admit_staged<'tx, 'conn>(
+    transaction: &'tx Transaction<'conn>,
+    fence: &Fence,
+    ask: &Ask,
+    rollout: &Rollout,
+) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
+    let checks = rollout.stage(fence.guard()).checks();
+    let outcome = if checks { check(transaction, fence, ask).await } else { Ok(()) };
+    rollout.settle_inside(fence, ask, outcome)?;
+    Ok(Admitted::new(transaction, ask))
+}
+
+async fn check(transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<(), Error> {
     if !ask.grant().advances() {
         make(transaction, fence, ask.grant()).await?;
         return match decide(fence, read(transaction, fence, ask.grant()).await?.as_ref(), Some(ask)) {
-            Verdict::Admitted(_) => Ok(Admitted::new(transaction, ask)),
+            Verdict::Admitted(_) => Ok(()),
             Verdict::Rejected(rejection) => Err(FenceError::Rejected(rejection)),
         };
     }
     for _ in 0..ATTEMPTS {
         if advance(transaction, fence, ask).await? {
-            return Ok(Admitted::new(transaction, ask));
+            return Ok(());
         }
         let row = read(transaction, fence, ask.grant()).await?;
         if let Verdict::Rejected(rejection) = decide(fence, row.as_ref(), Some(ask)) {

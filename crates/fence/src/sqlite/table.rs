@@ -3,6 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Error;
+use crate::rollout::Rollout;
 use crate::sql::FENCE_TABLE;
 use crate::{Admitted, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
@@ -17,9 +18,29 @@ pub fn admit<'tx, 'conn, 'ask>(
     ask: impl Into<Option<&'ask Ask>>,
 ) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
     let ask = ask.into().ok_or(FenceError::Rejected(Rejection::MissingToken))?;
-    let row = read(transaction, fence, ask.grant())?;
-    keep(transaction, fence, ask.grant(), decide(fence, row.as_ref(), Some(ask)))?;
+    check(transaction, fence, ask)?;
     Ok(Admitted::new(transaction, ask))
+}
+
+/// As [`admit`], while the fence is being switched on: what the stage does not stop is counted and admitted.
+///
+/// # Errors
+/// As [`admit`], as far as the stage goes.
+pub fn admit_staged<'tx, 'conn>(
+    transaction: &'tx Transaction<'conn>,
+    fence: &Fence,
+    ask: &Ask,
+    rollout: &Rollout,
+) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
+    let checks = rollout.stage(fence.guard()).checks();
+    let outcome = if checks { check(transaction, fence, ask) } else { Ok(()) };
+    rollout.settle_inside(fence, ask, outcome)?;
+    Ok(Admitted::new(transaction, ask))
+}
+
+fn check(transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<(), Error> {
+    let row = read(transaction, fence, ask.grant())?;
+    keep(transaction, fence, ask.grant(), decide(fence, row.as_ref(), Some(ask)))
 }
 
 /// Raises the maximum before the first read, so that no older holder can write between that read and the write that

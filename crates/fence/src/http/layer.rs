@@ -1,0 +1,146 @@
+//! The tower layer.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use http::request::Parts;
+use http::{Method, Request, Response};
+use tower::{Layer, Service};
+
+use super::headers::{self, Asked};
+use super::maximum::{Failure, Maximum};
+use super::problem;
+use crate::rollout::Rollout;
+use crate::{Fence, FenceError, Rejection};
+
+/// Which fence a request is to, if any.
+type Find = dyn Fn(&Parts) -> Option<Fence> + Send + Sync;
+
+/// Checks the fencing token of requests. See the [module](super) for what it guarantees.
+#[derive(Clone)]
+pub struct FenceLayer {
+    find: Arc<Find>,
+    check: Option<Arc<Check>>,
+}
+
+struct Check {
+    maximum: Box<dyn Maximum>,
+    rollout: Arc<Rollout>,
+}
+
+impl fmt::Debug for FenceLayer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FenceLayer").field("checks", &self.check.is_some()).finish_non_exhaustive()
+    }
+}
+
+impl FenceLayer {
+    /// Reads what is asked and leaves the check to the handler, in its own transaction. `find` names the fence of a
+    /// request from its path, headers or extensions; `None` lets it pass.
+    pub fn extracting(find: impl Fn(&Parts) -> Option<Fence> + Send + Sync + 'static) -> Self {
+        Self { find: Arc::new(find), check: None }
+    }
+
+    /// Checks against a stored maximum before the handler runs, as far as the roll-out goes.
+    pub fn checking(
+        find: impl Fn(&Parts) -> Option<Fence> + Send + Sync + 'static,
+        maximum: impl Maximum + 'static,
+        rollout: Arc<Rollout>,
+    ) -> Self {
+        let check = Check { maximum: Box::new(maximum), rollout };
+        Self { find: Arc::new(find), check: Some(Arc::new(check)) }
+    }
+}
+
+impl<S> Layer<S> for FenceLayer {
+    type Service = FenceService<S>;
+
+    fn layer(&self, inner: S) -> FenceService<S> {
+        FenceService { inner, layer: self.clone() }
+    }
+}
+
+/// A service behind a [`FenceLayer`].
+#[derive(Clone, Debug)]
+pub struct FenceService<S> {
+    inner: S,
+    layer: FenceLayer,
+}
+
+impl<S, A, B> Service<Request<A>> for FenceService<S>
+where
+    S: Service<Request<A>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send,
+    A: Send + 'static,
+    B: From<String> + Send + 'static,
+{
+    type Response = Response<B>;
+    type Error = S::Error;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<B>, S::Error>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<A>) -> Self::Future {
+        // The one that said it was ready is the one to call; the clone stays for the next request.
+        let clone = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, clone);
+        let layer = self.layer.clone();
+        Box::pin(async move {
+            let (mut parts, body) = request.into_parts();
+            match layer.admit(&mut parts).await {
+                Ok(()) => inner.call(Request::from_parts(parts, body)).await,
+                Err(refused) => Ok(refused),
+            }
+        })
+    }
+}
+
+impl FenceLayer {
+    async fn admit<B: From<String>>(&self, parts: &mut Parts) -> Result<(), Response<B>> {
+        if reads(&parts.method) {
+            return Ok(());
+        }
+        let Some(fence) = (self.find)(parts) else { return Ok(()) };
+        let ask = headers::read(&parts.headers, &fence).map_err(|error| problem::invalid(&error))?;
+        let asked = Asked { fence, ask };
+        if let Some(check) = &self.check {
+            check.run(&asked).await.map_err(|error| answer(&error))?;
+        }
+        parts.extensions.insert(asked);
+        Ok(())
+    }
+}
+
+impl Check {
+    async fn run(&self, Asked { fence, ask }: &Asked) -> Result<(), FenceError<Failure>> {
+        let stage = self.rollout.stage(fence.guard());
+        if stage.enforces(fence.guard()) && !self.maximum.is_durable() {
+            return Err(FenceError::Store("a maximum in memory is for tests, not for this stage".into()));
+        }
+        let outcome = match ask {
+            None => Err(FenceError::Rejected(Rejection::MissingToken)),
+            Some(_) if !stage.checks() => Ok(()),
+            Some(ask) => self.maximum.advance(fence, ask.grant()).await,
+        };
+        self.rollout.settle(fence, ask.as_ref(), outcome)
+    }
+}
+
+fn reads(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+}
+
+fn answer<B: From<String>>(error: &FenceError<Failure>) -> Response<B> {
+    match error {
+        FenceError::Rejected(rejection) => problem::refusal(rejection),
+        // The reason is for the observer's log, not for the caller.
+        FenceError::Store(_) | FenceError::Corrupt(_) => {
+            problem::unavailable("the state of the fence is out of reach")
+        }
+    }
+}
