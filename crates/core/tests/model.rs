@@ -11,8 +11,8 @@ use std::collections::{BTreeMap, BTreeSet, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use leasehold_core::{
-    Acquire, Command, Decision, Fact, OpenSession, RenewSession, RenewalReport, Reply, Request, Sharing,
-    Ticket,
+    Acquire, Command, Decision, Fact, OpenSession, Renew, RenewSession, RenewalReport, Reply, Request,
+    SessionRenewed, Sharing, Ticket,
 };
 use leasehold_types::{
     Class, Durability, Labels, LeaseId, OwnerId, ResourceName, SessionId, TenantName, Ttl,
@@ -20,7 +20,7 @@ use leasehold_types::{
 
 use support::{World, ids};
 
-/// About a hundred thousand transitions: six seconds of an unoptimised build. `LEASEHOLD_DEPTH=6` has half a million.
+/// About a hundred thousand transitions: eight seconds of an unoptimised build. `LEASEHOLD_DEPTH=6` has half a million.
 const DEPTH: usize = 5;
 const TTL_MS: u64 = 10_000;
 const WAIT_MS: u64 = 8_000;
@@ -31,6 +31,8 @@ enum Action {
     Open(Client),
     Keep(Client),
     Close(Client),
+    /// Of the page: the ledger is kept with the session.
+    Renew(Client),
     Acquire(Client, Thing),
     Release(Client, Thing),
     /// Time passes, and the table ticks when it wants to.
@@ -46,7 +48,8 @@ enum Client {
     Two,
 }
 
-/// `Ledger` is taken exclusively; of `Page` the first client wants to read, the other to write.
+/// `Ledger` is taken exclusively, in the client's session. `Page` is taken without one and has a lock delay; the first
+/// client wants to read it, the other to write.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 enum Thing {
     Ledger,
@@ -60,6 +63,7 @@ fn actions() -> Vec<Action> {
     let mut actions = vec![Action::Pass, Action::Pause, Action::Crash];
     for client in CLIENTS {
         actions.extend([Action::Open(client), Action::Keep(client), Action::Close(client)]);
+        actions.push(Action::Renew(client));
         actions.extend(THINGS.map(|thing| Action::Acquire(client, thing)));
         actions.extend(THINGS.map(|thing| Action::Release(client, thing)));
     }
@@ -74,6 +78,14 @@ fn lease(client: Client, thing: Thing) -> LeaseId {
     ids::lease(&format!("{client:?}{thing:?}"))
 }
 
+fn owner(client: Client) -> OwnerId {
+    OwnerId::new(&format!("{client:?}")).unwrap()
+}
+
+fn ttl() -> Ttl {
+    Ttl::from_journal(TTL_MS).unwrap()
+}
+
 fn request(ticket: u64, command: Command) -> Request {
     let tenant = TenantName::default_tenant();
     Request { ticket: Ticket(ticket), tenant, identity: None, key: None, command }
@@ -81,17 +93,18 @@ fn request(ticket: u64, command: Command) -> Request {
 
 fn acquire(client: Client, thing: Thing) -> Command {
     let shared = client == Client::One && thing == Thing::Page;
+    let alone = thing == Thing::Page;
     Command::Acquire(Acquire {
         resource: ResourceName::new(&format!("{thing:?}")).unwrap(),
-        owner: None,
-        ttl: None,
+        owner: alone.then(|| owner(client)),
+        ttl: alone.then(ttl),
         wait_ms: WAIT_MS,
         sharing: if shared { Sharing::Shared } else { Sharing::Exclusive },
         class: Class::Correctness,
-        session: Some(session(client)),
+        session: (!alone).then(|| session(client)),
         lease_id: lease(client, thing),
         lease_id_chosen: true,
-        lock_delay_ms: if thing == Thing::Page { 3_000 } else { 0 },
+        lock_delay_ms: if alone { 3_000 } else { 0 },
         max_hold_ms: None,
         labels: Labels::default(),
         value: None,
@@ -152,8 +165,12 @@ impl State {
             Action::Open(client) => next.ask(open(client)),
             Action::Keep(client) => next.ask(keep(client)),
             Action::Close(client) => {
-                next.believes.retain(|(who, _), _| *who != client);
+                next.believes.remove(&(client, Thing::Ledger));
                 next.ask(Command::CloseSession { session_id: session(client), by_operator: None })
+            }
+            Action::Renew(client) => {
+                let (lease_id, report) = (lease(client, Thing::Page), RenewalReport::default());
+                next.ask(Command::Renew(Renew { lease_id, ttl: None, report }))
             }
             Action::Acquire(client, thing) => next.ask(acquire(client, thing)),
             Action::Release(client, thing) => {
@@ -162,9 +179,6 @@ impl State {
             }
         };
         next.absorb(&decision);
-        if let Action::Keep(client) = action {
-            next.kept(client, &decision);
-        }
         Some(next)
     }
 
@@ -189,22 +203,27 @@ impl State {
             }
         }
         for (_, reply) in &decision.replies {
-            let Reply::Granted(grant) = reply else { continue };
-            for (client, thing) in CLIENTS.into_iter().flat_map(|client| THINGS.map(|thing| (client, thing)))
-            {
-                if grant.lease_id == lease(client, thing) {
-                    self.believe(client, thing, grant.ttl_ms);
-                }
+            match reply {
+                Reply::Granted(grant) => self.believe_in(grant.lease_id, grant.ttl_ms),
+                Reply::Renewed(renewed) => self.believe_in(renewed.lease_id, renewed.ttl_ms),
+                Reply::SessionRenewed(kept) => self.kept(kept),
+                _ => {}
             }
         }
     }
 
-    fn kept(&mut self, client: Client, decision: &Decision) {
-        let Some((_, Reply::SessionRenewed(kept))) = decision.replies.first() else { return };
-        for thing in THINGS {
-            let ended = kept.ended.iter().any(|ended| ended.lease_id == lease(client, thing));
-            if self.believes.contains_key(&(client, thing)) && !ended {
-                self.believe(client, thing, kept.ttl_ms);
+    fn believe_in(&mut self, id: LeaseId, ttl_ms: u64) {
+        let pairs = CLIENTS.into_iter().flat_map(|client| THINGS.map(|thing| (client, thing)));
+        for (client, thing) in pairs.filter(|(client, thing)| lease(*client, *thing) == id) {
+            self.believe(client, thing, ttl_ms);
+        }
+    }
+
+    fn kept(&mut self, kept: &SessionRenewed) {
+        for client in CLIENTS.into_iter().filter(|client| session(*client) == kept.session_id) {
+            let ended = kept.ended.iter().any(|ended| ended.lease_id == lease(client, Thing::Ledger));
+            if self.believes.contains_key(&(client, Thing::Ledger)) && !ended {
+                self.believe(client, Thing::Ledger, kept.ttl_ms);
             }
         }
     }
@@ -222,8 +241,8 @@ impl State {
 fn open(client: Client) -> Command {
     Command::OpenSession(OpenSession {
         session_id: session(client),
-        owner: OwnerId::new(&format!("{client:?}")).unwrap(),
-        ttl: Ttl::from_journal(TTL_MS).unwrap(),
+        owner: owner(client),
+        ttl: ttl(),
         labels: Labels::default(),
     })
 }
