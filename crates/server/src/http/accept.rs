@@ -7,6 +7,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
+use leasehold_api::{EPOCH_HEADER, ErrorCode, PROBLEM_CONTENT_TYPE, Problem};
 use tokio::io::AsyncWriteExt;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -25,9 +26,6 @@ const HEADERS: usize = 64;
 /// After a failed accept (out of file descriptors, mostly) the loop rests this long instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Told to a connection above the cap.
-const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: application/problem+json\r\ncontent-length: 198\r\n\r\n{\"type\":\"urn:leasehold:error:overloaded\",\"title\":\"the node is overloaded\",\"status\":503,\"code\":\"overloaded\",\"detail\":\"too many connections are open right now\",\"retryable\":true,\"sideEffects\":\"none\"}\n\n";
-
 /// Serves until `drain` turns true, then lets what has begun finish. Cancel-safe: dropping it closes everything.
 pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
     let mut stop = drain.clone();
@@ -41,7 +39,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Re
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => match Arc::clone(&room).try_acquire_owned() {
                     Ok(place) => drop(connections.spawn(connection(socket, Arc::clone(&app), drain.clone(), place))),
-                    Err(_) => drop(connections.spawn(turn_away(socket))),
+                    Err(_) => drop(connections.spawn(turn_away(socket, told_above_cap(&app)))),
                 },
                 Err(error) => {
                     warn!(%error, "cannot accept a connection");
@@ -57,9 +55,22 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Re
     }
 }
 
-async fn turn_away(mut socket: TcpStream) {
+/// The whole answer to a connection above the cap, whose request is not read.
+fn told_above_cap(app: &App) -> Vec<u8> {
+    let problem = Problem::new(ErrorCode::Overloaded, "too many connections are open");
+    let body = serde_json::to_vec(&problem).expect("a problem has string keys and no failing parts");
+    let head = format!(
+        "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: {PROBLEM_CONTENT_TYPE}\r\n\
+         {EPOCH_HEADER}: {}\r\ncontent-length: {}\r\n\r\n",
+        app.epoch.to_str().expect("a UUID and a number"),
+        body.len()
+    );
+    [head.into_bytes(), body].concat()
+}
+
+async fn turn_away(mut socket: TcpStream, told: Vec<u8>) {
     let told = async {
-        socket.write_all(FULL).await?;
+        socket.write_all(&told).await?;
         socket.shutdown().await
     };
     // The client may be gone already, which is as good.
@@ -112,19 +123,5 @@ async fn connection(
             }
             () = stale.as_mut() => return,
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_message_at_the_cap_is_a_whole_answer() {
-        let text = std::str::from_utf8(FULL).unwrap();
-        let (head, body) = text.split_once("\r\n\r\n").unwrap();
-        assert!(head.contains(&format!("content-length: {}", body.len())), "{}", body.len());
-        let problem: leasehold_api::Problem = serde_json::from_str(body).unwrap();
-        assert_eq!(problem, leasehold_api::Problem::new(problem.code, problem.detail.clone()));
     }
 }

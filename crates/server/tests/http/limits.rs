@@ -95,7 +95,9 @@ async fn connections_are_bounded() {
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     assert_eq!((first.get("/healthz").await.status, second.get("/healthz").await.status), (200, 200));
     let mut third = server.connect().await;
-    third.answer().await.problem(503, "overloaded");
+    let told = third.answer().await;
+    told.problem(503, "overloaded");
+    assert_eq!(told.header("leasehold-epoch"), first.get("/healthz").await.header("leasehold-epoch"));
     third.until_closed().await;
     assert_eq!(first.get("/healthz").await.status, 200);
 }
