@@ -167,13 +167,13 @@ impl LockTable {
     fn held(&self, resource: &Resource) -> Held {
         let holders = resource.holders().iter().map(|ix| self.journaled.leases.get(*ix));
         let Some(first) = holders.clone().next() else { return Held::Free };
-        match first.sharing {
+        match first.sharing() {
             Sharing::Exclusive => Held::Exclusively,
             Sharing::Shared => Held::Shared,
             Sharing::Semaphore { .. } => {
                 let mut limit = u32::MAX;
                 let permits = holders.map(|lease| {
-                    if let Sharing::Semaphore { limit: accepted } = lease.sharing {
+                    if let Sharing::Semaphore { limit: accepted } = lease.sharing() {
                         limit = limit.min(accepted);
                     }
                     lease.permit().map_or(0, |permit| permit.0)
@@ -227,7 +227,7 @@ impl LockTable {
             ttl_ms,
             created_at: lease.created_at,
             expires_at: now.wall.plus_ms(ttl_ms),
-            mode: lease.sharing.mode(),
+            mode: lease.mode(),
             class: lease.class,
             guarantee: self.guarantee(lease.class),
             session: lease.session().map(|ix| self.journaled.sessions.get(ix).id),

@@ -4,13 +4,19 @@
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::num::NonZeroU32;
 
-/// The place of a `T` in its arena.
-pub(crate) struct Ix<T>(u32, PhantomData<fn() -> T>);
+/// The place of a `T` in its arena, counted from 1 so that an optional one needs no more room.
+pub(crate) struct Ix<T>(NonZeroU32, PhantomData<fn() -> T>);
 
 impl<T> Ix<T> {
+    fn at(number: usize) -> Self {
+        let place = u32::try_from(number + 1).ok().and_then(NonZeroU32::new);
+        Self(place.expect("fewer than 2^32 live leases fit into memory"), PhantomData)
+    }
+
     pub(crate) const fn number(self) -> usize {
-        self.0 as usize
+        self.0.get() as usize - 1
     }
 }
 
@@ -38,7 +44,7 @@ impl<T> Ord for Ix<T> {
 }
 impl<T> fmt::Debug for Ix<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "@{}", self.0)
+        write!(f, "@{}", self.number())
     }
 }
 
@@ -46,7 +52,7 @@ impl<T> fmt::Debug for Ix<T> {
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<T> {
     places: Vec<Option<T>>,
-    free: Vec<u32>,
+    free: Vec<Ix<T>>,
 }
 
 impl<T> Default for Arena<T> {
@@ -57,18 +63,17 @@ impl<T> Default for Arena<T> {
 
 impl<T> Arena<T> {
     pub(crate) fn insert(&mut self, value: T) -> Ix<T> {
-        if let Some(number) = self.free.pop() {
-            self.places[number as usize] = Some(value);
-            return Ix(number, PhantomData);
+        if let Some(ix) = self.free.pop() {
+            self.places[ix.number()] = Some(value);
+            return ix;
         }
-        let number = u32::try_from(self.places.len()).expect("fewer than 2^32 live leases fit into memory");
         self.places.push(Some(value));
-        Ix(number, PhantomData)
+        Ix::at(self.places.len() - 1)
     }
 
     pub(crate) fn remove(&mut self, ix: Ix<T>) -> T {
         let value = self.places[ix.number()].take().expect("an index names a live value");
-        self.free.push(ix.0);
+        self.free.push(ix);
         value
     }
 
@@ -81,9 +86,8 @@ impl<T> Arena<T> {
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Ix<T>, &T)> {
-        self.places.iter().enumerate().filter_map(|(number, value)| {
-            let value = value.as_ref()?;
-            Some((Ix(u32::try_from(number).expect("indices are made from u32"), PhantomData), value))
-        })
+        let live = |(number, value): (usize, &'_ Option<T>)| value.is_some().then_some(number);
+        let numbers = self.places.iter().enumerate().filter_map(live);
+        numbers.map(|number| (Ix::at(number), self.get(Ix::at(number))))
     }
 }

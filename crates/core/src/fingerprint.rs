@@ -19,7 +19,7 @@ pub(crate) fn of_acquire(acquire: &Acquire, resource: &ResourceKey) -> u64 {
 /// Of the acquire that was granted this lease.
 pub(crate) fn of_lease(lease: &Lease, session: Option<SessionId>) -> u64 {
     let ttl = lease.own().map(|own| own.asked_ttl);
-    let rest = (lease.sharing, lease.class, lease.max_hold_ms(), lease.lock_delay_ms());
+    let rest = (lease.sharing(), lease.class, lease.max_hold_ms(), lease.lock_delay_ms());
     of_grant(&lease.resource, session, ttl, rest)
 }
 

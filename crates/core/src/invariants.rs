@@ -48,11 +48,9 @@ pub fn holds_are_disjoint(state: &Journaled) -> Check {
     for (key, resource) in &state.resources {
         let leases: Vec<_> = resource.holders().iter().map(|ix| state.leases.get(*ix)).collect();
         let Some(first) = leases.first() else { continue };
-        let mode = first.sharing.mode();
-        holds("S1", leases.iter().all(|lease| lease.sharing.mode() == mode), || {
-            format!("modes mix at {key:?}")
-        })?;
-        match first.sharing {
+        let mode = first.mode();
+        holds("S1", leases.iter().all(|lease| lease.mode() == mode), || format!("modes mix at {key:?}"))?;
+        match first.sharing() {
             Sharing::Exclusive => {
                 holds("S1", leases.len() == 1, || format!("{} exclusive holders at {key:?}", leases.len()))?;
             }

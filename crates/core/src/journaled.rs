@@ -74,7 +74,7 @@ pub(crate) fn event_of(lease: &Lease, owner: OwnerId, ttl: Ttl, kind: EventKind)
         owner,
         lease_id: lease.id,
         token: Some(lease.token),
-        mode: lease.sharing.mode(),
+        mode: lease.mode(),
         permit: lease.permit(),
         ttl_ms: ttl.ms(),
     }
@@ -239,10 +239,10 @@ impl Journaled {
     fn end_lease(&mut self, ix: LeaseIx, how: How, changes: &mut Vec<Change>) {
         let lease = self.leases.remove(ix);
         self.lease_ids.remove(&lease.id);
-        let (owner, ttl, session_id) = match &lease.life {
+        let (owner, ttl, session_id) = match lease.life() {
             Life::Own(own) => (own.owner.clone(), own.ttl, None),
             Life::Session(session_ix) => {
-                let session = self.sessions.get_mut(*session_ix);
+                let session = self.sessions.get_mut(session_ix);
                 session.leases.remove(&ix);
                 if how.reason != EndReason::Released {
                     note_unseen(session, &lease, how.reason);
@@ -255,8 +255,11 @@ impl Journaled {
         self.keep_ending(&lease, &owner, how);
         self.remember_ending(&lease, session_id, how);
         let delay_ms = lease.lock_delay_ms();
-        let delay =
-            Delay { token: lease.token, closes: Closes::after(lease.sharing, lease.permit()), ms: delay_ms };
+        let delay = Delay {
+            token: lease.token,
+            closes: Closes::after(lease.sharing(), lease.permit()),
+            ms: delay_ms,
+        };
         let resource_key = lease.resource.clone();
         let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
         changes.push(Change::Ended(Box::new(ended)));
@@ -400,10 +403,9 @@ impl Journaled {
             }
             LifeId::Lease(id) => {
                 let ix = self.lease_ix(id);
-                match &mut self.leases.get_mut(ix).life {
-                    Life::Own(own) => (own.ttl, own.floor_ms) = (ttl, floor_ms),
-                    Life::Session(_) => panic!("a lease in a session has no ttl of its own"),
-                }
+                let own = self.leases.get_mut(ix).own_mut();
+                let own = own.expect("a lease in a session has no ttl of its own");
+                (own.ttl, own.floor_ms) = (ttl, floor_ms);
             }
         }
     }
@@ -437,16 +439,16 @@ impl Journaled {
     }
 
     pub(crate) fn owner_of<'a>(&'a self, lease: &'a Lease) -> &'a OwnerId {
-        match &lease.life {
+        match lease.life() {
             Life::Own(own) => &own.owner,
-            Life::Session(ix) => &self.sessions.get(*ix).owner,
+            Life::Session(ix) => &self.sessions.get(ix).owner,
         }
     }
 
     pub(crate) fn ttl_of(&self, lease: &Lease) -> Ttl {
-        match &lease.life {
+        match lease.life() {
             Life::Own(own) => own.ttl,
-            Life::Session(ix) => self.sessions.get(*ix).ttl,
+            Life::Session(ix) => self.sessions.get(ix).ttl,
         }
     }
 
@@ -468,7 +470,7 @@ impl Journaled {
             token: lease.token,
             permit: lease.permit(),
             expires_at,
-            mode: lease.sharing.mode(),
+            mode: lease.mode(),
         }
     }
 }

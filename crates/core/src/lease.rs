@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use leasehold_types::{
-    Class, FencingToken, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId, TenantName,
-    Ttl, WallTime,
+    Class, FencingToken, Labels, LeaseId, Mode, OwnerId, Permit, RequestKey, ResourceKey, SessionId,
+    TenantName, Ttl, WallTime,
 };
 
 use crate::arena::Ix;
@@ -20,23 +20,23 @@ pub(crate) type SessionIx = Ix<Session>;
 pub(crate) struct Lease {
     pub(crate) id: LeaseId,
     pub(crate) resource: ResourceKey,
-    pub(crate) life: Life,
     pub(crate) token: FencingToken,
     pub(crate) created_at: WallTime,
-    pub(crate) sharing: Sharing,
-    /// Meaningful for semaphores only; see [`Lease::permit`].
-    permit: u32,
-    pub(crate) class: Class,
+    /// Set without a session, and only then; see [`Lease::life`].
+    own: Option<Box<Own>>,
     more: Option<Box<More>>,
+    session: Option<SessionIx>,
+    mode: Mode,
+    pub(crate) class: Class,
 }
 
 /// What keeps a lease alive.
-#[derive(Clone, Debug)]
-pub(crate) enum Life {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Life<'a> {
     /// Its session's renewals.
     Session(SessionIx),
     /// Its own.
-    Own(Box<Own>),
+    Own(&'a Own),
 }
 
 /// Owner and ttl of a lease without a session.
@@ -53,6 +53,8 @@ pub(crate) struct Own {
 /// What few leases have.
 #[derive(Clone, Debug, Default)]
 struct More {
+    /// Limit and permit of a semaphore's lease, which always has them.
+    semaphore: Option<(u32, Permit)>,
     max_hold_ms: Option<u64>,
     lock_delay_ms: u64,
     labels: Labels,
@@ -63,7 +65,8 @@ struct More {
 
 impl More {
     fn is_empty(&self) -> bool {
-        self.max_hold_ms.is_none()
+        self.semaphore.is_none()
+            && self.max_hold_ms.is_none()
             && self.lock_delay_ms == 0
             && self.labels.is_empty()
             && self.value.is_none()
@@ -85,7 +88,12 @@ impl Lease {
     pub(crate) fn new(granted: &Granted, session: Option<SessionIx>) -> Self {
         let own =
             || Own { owner: granted.owner.clone(), ttl: granted.ttl, asked_ttl: granted.ttl, floor_ms: 0 };
+        let semaphore = match granted.sharing {
+            Sharing::Semaphore { limit } => Some((limit, granted.permit.unwrap_or(Permit(0)))),
+            Sharing::Exclusive | Sharing::Shared => None,
+        };
         let more = More {
+            semaphore,
             max_hold_ms: granted.max_hold_ms,
             lock_delay_ms: granted.lock_delay_ms,
             labels: granted.labels.clone(),
@@ -97,19 +105,19 @@ impl Lease {
         Self {
             id: granted.lease_id,
             resource: granted.resource.clone(),
-            life: session.map_or_else(|| Life::Own(Box::new(own())), Life::Session),
             token: granted.token,
             created_at: granted.at,
-            sharing: granted.sharing,
-            permit: granted.permit.map_or(0, |permit| permit.0),
-            class: granted.class,
+            own: session.is_none().then(|| Box::new(own())),
             more: (!plain).then(|| Box::new(more)),
+            session,
+            mode: granted.sharing.mode(),
+            class: granted.class,
         }
     }
 
     /// The fact that would grant this lease as it stands; `owner` and `ttl` are its session's where it has one.
     pub(crate) fn as_granted(&self, session: Option<&Session>) -> Granted {
-        let (owner, ttl) = match (&self.life, session) {
+        let (owner, ttl) = match (self.life(), session) {
             (Life::Own(own), _) => (own.owner.clone(), own.asked_ttl),
             (Life::Session(_), Some(session)) => (session.owner.clone(), session.ttl),
             (Life::Session(_), None) => unreachable!("a lease in a session is given with it"),
@@ -119,7 +127,7 @@ impl Lease {
             resource: self.resource.clone(),
             owner,
             session: session.map(|session| session.id),
-            sharing: self.sharing,
+            sharing: self.sharing(),
             permit: self.permit(),
             class: self.class,
             ttl,
@@ -134,7 +142,26 @@ impl Lease {
     }
 
     pub(crate) fn permit(&self) -> Option<Permit> {
-        matches!(self.sharing, Sharing::Semaphore { .. }).then_some(Permit(self.permit))
+        self.semaphore().map(|(_, permit)| permit)
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        match self.mode {
+            Mode::Exclusive => Sharing::Exclusive,
+            Mode::Shared => Sharing::Shared,
+            Mode::Semaphore => {
+                let (limit, _) = self.semaphore().expect("a semaphore's lease has a limit");
+                Sharing::Semaphore { limit }
+            }
+        }
+    }
+
+    fn semaphore(&self) -> Option<(u32, Permit)> {
+        self.more.as_ref()?.semaphore
     }
 
     pub(crate) fn max_hold_ms(&self) -> Option<u64> {
@@ -171,18 +198,24 @@ impl Lease {
         }
     }
 
-    pub(crate) fn own(&self) -> Option<&Own> {
-        match &self.life {
-            Life::Own(own) => Some(own),
-            Life::Session(_) => None,
+    pub(crate) fn life(&self) -> Life<'_> {
+        match (self.session, &self.own) {
+            (Some(ix), _) => Life::Session(ix),
+            (None, Some(own)) => Life::Own(own),
+            (None, None) => unreachable!("a lease without a session has a life of its own"),
         }
     }
 
+    pub(crate) fn own(&self) -> Option<&Own> {
+        self.own.as_deref()
+    }
+
+    pub(crate) fn own_mut(&mut self) -> Option<&mut Own> {
+        self.own.as_deref_mut()
+    }
+
     pub(crate) fn session(&self) -> Option<SessionIx> {
-        match self.life {
-            Life::Session(ix) => Some(ix),
-            Life::Own(_) => None,
-        }
+        self.session
     }
 
     /// Whether this acquire, under the id of this lease, is the one that it was granted to.
@@ -192,14 +225,14 @@ impl Lease {
         key: &ResourceKey,
         session: Option<SessionId>,
     ) -> bool {
-        let ttl_same = match (&self.life, acquire.ttl) {
+        let ttl_same = match (self.life(), acquire.ttl) {
             (Life::Own(own), Some(ttl)) => own.asked_ttl == ttl,
             (Life::Own(_), None) => false,
             (Life::Session(_), _) => true,
         };
         ttl_same
             && self.resource == *key
-            && self.sharing == acquire.sharing
+            && self.sharing() == acquire.sharing
             && self.class == acquire.class
             && session == acquire.session
             && self.max_hold_ms() == acquire.max_hold_ms

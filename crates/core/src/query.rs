@@ -51,8 +51,8 @@ impl LockTable {
             lease_id: lease.id,
             token: lease.token,
             permit: lease.permit(),
-            mode: lease.sharing.mode(),
-            limit: match lease.sharing {
+            mode: lease.mode(),
+            limit: match lease.sharing() {
                 crate::Sharing::Semaphore { limit } => Some(limit),
                 crate::Sharing::Exclusive | crate::Sharing::Shared => None,
             },

@@ -8,26 +8,21 @@ use crate::command::Sharing;
 use crate::lease::LeaseIx;
 use crate::reply::Ending;
 
-/// One resource that is held, closed by a lock delay, or remembered.
+/// One resource that is held, closed by a lock delay, or remembered. Almost all are held by one and have no past, so
+/// that costs no allocation; every resource pays for the size of this.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Resource {
-    holders: Holders,
-    more: Option<Box<More>>,
-}
-
-/// Almost every held resource has one holder, so one needs no allocation.
-#[derive(Clone, Debug, Default)]
-enum Holders {
+pub(crate) enum Resource {
     #[default]
-    None,
-    One(LeaseIx),
-    /// In the order of their tokens. Boxed: it is rare, and every resource pays for the size of this enum.
-    #[expect(clippy::box_collection, reason = "8 bytes in every resource instead of 24")]
-    Many(Box<Vec<LeaseIx>>),
+    Forgotten,
+    HeldBy(LeaseIx),
+    Full(Box<Full>),
 }
 
+/// A resource with several holders or with a past.
 #[derive(Clone, Debug, Default)]
-struct More {
+pub(crate) struct Full {
+    /// In the order of their tokens.
+    holders: Vec<LeaseIx>,
     /// Newest last.
     endings: VecDeque<Ending>,
     delays: Vec<Delay>,
@@ -85,35 +80,39 @@ pub(crate) struct Place {
 
 impl Resource {
     pub(crate) fn holders(&self) -> &[LeaseIx] {
-        match &self.holders {
-            Holders::None => &[],
-            Holders::One(ix) => std::slice::from_ref(ix),
-            Holders::Many(many) => many,
+        match self {
+            Self::Forgotten => &[],
+            Self::HeldBy(ix) => std::slice::from_ref(ix),
+            Self::Full(full) => &full.holders,
         }
     }
 
     pub(crate) fn add_holder(&mut self, ix: LeaseIx) {
-        match &mut self.holders {
-            Holders::None => self.holders = Holders::One(ix),
-            Holders::One(first) => self.holders = Holders::Many(Box::new(vec![*first, ix])),
-            Holders::Many(many) => many.push(ix),
+        match self {
+            Self::Forgotten => *self = Self::HeldBy(ix),
+            Self::HeldBy(_) | Self::Full(_) => self.full_mut().holders.push(ix),
         }
     }
 
     pub(crate) fn remove_holder(&mut self, ix: LeaseIx) {
-        match &mut self.holders {
-            Holders::Many(many) if many.len() > 1 => many.retain(|held| *held != ix),
-            _ => self.holders = Holders::None,
+        match self {
+            Self::Forgotten => {}
+            Self::HeldBy(holder) => {
+                debug_assert_eq!(*holder, ix, "only a holder is removed");
+                *self = Self::Forgotten;
+            }
+            Self::Full(full) => full.holders.retain(|held| *held != ix),
         }
+        self.shrink();
     }
 
     /// Newest last.
     pub(crate) fn endings(&self) -> impl DoubleEndedIterator<Item = &Ending> + ExactSizeIterator {
-        self.more.as_ref().map(|more| &more.endings).unwrap_or(const { &VecDeque::new() }).iter()
+        self.full().map(|full| &full.endings).unwrap_or(const { &VecDeque::new() }).iter()
     }
 
     pub(crate) fn add_ending(&mut self, ending: Ending, most: usize) {
-        let endings = &mut self.more.get_or_insert_default().endings;
+        let endings = &mut self.full_mut().endings;
         if endings.len() >= most {
             endings.pop_front();
         }
@@ -121,44 +120,68 @@ impl Resource {
     }
 
     pub(crate) fn forget_endings(&mut self) {
-        if let Some(more) = &mut self.more {
-            more.endings = VecDeque::new();
-            more.used = 0;
+        if let Self::Full(full) = self {
+            full.endings = VecDeque::new();
+            full.used = 0;
         }
         self.shrink();
     }
 
     /// Replaces and returns when it was last used.
     pub(crate) fn mark_used(&mut self, count: u64) -> u64 {
-        std::mem::replace(&mut self.more.get_or_insert_default().used, count)
+        std::mem::replace(&mut self.full_mut().used, count)
     }
 
     pub(crate) fn used(&self) -> u64 {
-        self.more.as_ref().map_or(0, |more| more.used)
+        self.full().map_or(0, |full| full.used)
     }
 
     pub(crate) fn delays(&self) -> &[Delay] {
-        self.more.as_ref().map_or(&[], |more| &more.delays)
+        self.full().map_or(&[], |full| &full.delays)
     }
 
     pub(crate) fn add_delay(&mut self, delay: Delay) {
-        self.more.get_or_insert_default().delays.push(delay);
+        self.full_mut().delays.push(delay);
     }
 
     pub(crate) fn remove_delay(&mut self, token: FencingToken) {
-        if let Some(more) = &mut self.more {
-            more.delays.retain(|delay| delay.token != token);
+        if let Self::Full(full) = self {
+            full.delays.retain(|delay| delay.token != token);
         }
         self.shrink();
     }
 
     pub(crate) fn is_forgotten(&self) -> bool {
-        matches!(self.holders, Holders::None) && self.more.is_none()
+        matches!(self, Self::Forgotten)
     }
 
+    fn full(&self) -> Option<&Full> {
+        match self {
+            Self::Full(full) => Some(full),
+            Self::Forgotten | Self::HeldBy(_) => None,
+        }
+    }
+
+    fn full_mut(&mut self) -> &mut Full {
+        if !matches!(self, Self::Full(_)) {
+            let holders = self.holders().to_vec();
+            *self = Self::Full(Box::new(Full { holders, ..Full::default() }));
+        }
+        match self {
+            Self::Full(full) => full,
+            Self::Forgotten | Self::HeldBy(_) => unreachable!("it was just made full"),
+        }
+    }
+
+    /// Goes back to the small form when nothing but one holder is left.
     fn shrink(&mut self) {
-        if self.more.as_ref().is_some_and(|more| more.endings.is_empty() && more.delays.is_empty()) {
-            self.more = None;
+        let Self::Full(full) = self else { return };
+        if full.endings.is_empty() && full.delays.is_empty() && full.used == 0 {
+            match full.holders[..] {
+                [] => *self = Self::Forgotten,
+                [only] => *self = Self::HeldBy(only),
+                _ => {}
+            }
         }
     }
 

@@ -8,7 +8,7 @@ use super::bytes::{Decoder, Encoder};
 use super::{CodecError, FORMAT};
 use crate::fingerprint;
 use crate::journaled::Journaled;
-use crate::lease::{Lease, Life, Note, Session};
+use crate::lease::{Lease, Note, Session};
 use crate::outcomes::{EndedLease, EndedSession, Keyed, Remembered, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
@@ -346,7 +346,7 @@ impl SnapshotDecoder {
         let ix = self.state.insert_lease(&granted);
         let lease = self.state.leases.get_mut(ix);
         lease.set_note(note);
-        if let (Life::Own(own), Some((ttl, floor_ms))) = (&mut lease.life, ttl) {
+        if let Some((own, (ttl, floor_ms))) = lease.own_mut().zip(ttl) {
             (own.ttl, own.floor_ms) = (ttl, floor_ms);
         }
         Ok(())
