@@ -1,7 +1,9 @@
 //! Taking a journal over: version, history, probe, and the one transaction that fences everybody before (J4, J5, J11).
 
 use bytes::Bytes;
-use leasehold_journal::remote::record::{FORMAT, Holder, Identity, decode_tail, encode_number, encode_tail};
+use leasehold_journal::remote::record::{
+    FORMAT, Holder, Identity, Stage, decode_tail, encode_number, encode_tail,
+};
 use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Outcome, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 
@@ -17,7 +19,7 @@ const MUCH_HISTORY: i64 = 20_000;
 
 /// What a claim has found.
 pub(crate) struct Claimed {
-    pub(crate) cluster: ClusterId,
+    pub(crate) identity: Identity,
     pub(crate) holder: Holder,
     pub(crate) tail: Tail,
 }
@@ -82,12 +84,12 @@ async fn probe_at(client: &Client, keys: &Keys) -> Result<(), OpenError> {
     };
     let batch = |slot| Batch { slot, id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
     let first = claim(client, keys, &claim_with(1)).await?.holder;
-    let gap = writer::append(client, keys, first, &batch(Slot(2))).await.map_err(refuse)?;
+    let gap = writer::append(client, keys, first, None, &batch(Slot(2))).await.map_err(refuse)?;
     let second = claim(client, keys, &claim_with(2)).await?.holder;
-    let stale = writer::append(client, keys, first, &batch(Slot(1))).await.map_err(refuse)?;
-    let right = writer::append(client, keys, second, &batch(Slot(1))).await.map_err(refuse)?;
+    let stale = writer::append(client, keys, first, None, &batch(Slot(1))).await.map_err(refuse)?;
+    let right = writer::append(client, keys, second, None, &batch(Slot(1))).await.map_err(refuse)?;
     let other = Batch { id: BatchId(2), ..batch(Slot(1)) };
-    let twice = writer::append(client, keys, second, &other).await.map_err(refuse)?;
+    let twice = writer::append(client, keys, second, None, &other).await.map_err(refuse)?;
     let seen = [gap, stale, right, twice];
     let conflict = Outcome::Conflict(Some(BatchId(1)));
     if seen != [Outcome::Conflict(None), Outcome::Fenced, Outcome::Committed, conflict] {
@@ -114,8 +116,8 @@ pub(crate) async fn claim(client: &Client, keys: &Keys, claim: &Claim) -> Result
         let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
         let claimed = match (identity, before) {
             (Some(identity), Some(before)) => {
-                let cluster = check_identity(&identity)?;
-                bump(client, keys, cluster, holder, &before).await?
+                let identity = check_identity(&identity, claim.accept_loss)?;
+                bump(client, keys, identity, holder, &before).await?
             }
             (None, None) => found(client, keys, claim.new_cluster, holder).await?,
             _ => return Err(damaged("identity")),
@@ -134,23 +136,19 @@ fn damaged(key: &str) -> OpenError {
     }
 }
 
-fn check_identity(bytes: &[u8]) -> Result<ClusterId, OpenError> {
+fn check_identity(bytes: &[u8], accept_loss: bool) -> Result<Identity, OpenError> {
     let identity = Identity::decode(bytes).ok_or_else(|| damaged("identity"))?;
     if identity.format != FORMAT {
         return Err(OpenError::TooNew(format!("format {}, this build knows {FORMAT}", identity.format)));
     }
-    if !identity.ready {
-        let advice = "it was begun to be filled from another journal and not finished; fill it again";
-        return Err(OpenError::Unsuitable(advice.to_owned()));
-    }
-    Ok(identity.cluster)
+    identity.stage.refusal(accept_loss).map_or(Ok(identity), Err)
 }
 
 /// The compare-and-set itself; the tail is read in the same atomic step (J5). `None` when another claim was faster.
 async fn bump(
     client: &Client,
     keys: &Keys,
-    cluster: ClusterId,
+    identity: Identity,
     holder: Holder,
     before: &Bytes,
 ) -> Result<Option<Claimed>, OpenError> {
@@ -164,7 +162,7 @@ async fn bump(
         return Ok(None);
     }
     let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
-    Ok(Some(Claimed { cluster, holder, tail }))
+    Ok(Some(Claimed { identity, holder, tail }))
 }
 
 /// Makes an empty journal that is ours from the beginning. `None` when another was faster.
@@ -174,7 +172,7 @@ async fn found(
     cluster: ClusterId,
     holder: Holder,
 ) -> Result<Option<Claimed>, OpenError> {
-    let identity = Identity { format: FORMAT, ready: true, cluster };
+    let identity = Identity { format: FORMAT, stage: Stage::Whole, cluster };
     let tail = Tail::default();
     let txn = TxnRequest {
         compare: vec![is_missing(&keys.identity), is_missing(&keys.epoch), is_missing(&keys.tail)],
@@ -188,7 +186,7 @@ async fn found(
         failure: Vec::new(),
     };
     let answer = client.txn(txn).await.map_err(refuse)?;
-    Ok(answer.succeeded.then_some(Claimed { cluster, holder, tail }))
+    Ok(answer.succeeded.then_some(Claimed { identity, holder, tail }))
 }
 
 #[cfg(test)]

@@ -3,12 +3,12 @@
 use bytes::Bytes;
 use leasehold_journal::remote::next_slots;
 use leasehold_journal::remote::record::{
-    FORMAT, Holder, Identity, Pointer, SLOT_OVERHEAD, encode_number, encode_slot, encode_tail,
+    FORMAT, Holder, Identity, Pointer, SLOT_OVERHEAD, Stage, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, ids};
 
-use crate::claim::refuse;
+use crate::claim::{Claimed, refuse};
 use crate::client::{Client, Trouble};
 use crate::keys::Keys;
 use crate::proto::{RequestOp, TxnRequest, delete, get, is, is_missing, put};
@@ -50,8 +50,8 @@ fn failed(trouble: Trouble) -> ImportError {
 }
 
 impl Filling<'_> {
-    fn identity(&self, head: &Head, ready: bool) -> Bytes {
-        Identity { format: FORMAT, ready, cluster: head.cluster }.encode()
+    fn identity(&self, head: &Head, stage: Stage) -> Bytes {
+        Identity { format: FORMAT, stage, cluster: head.cluster }.encode()
     }
 
     /// Makes the keys of an unfinished journal; what an earlier attempt left is removed in the same step.
@@ -61,7 +61,7 @@ impl Filling<'_> {
         let not_empty = || ImportError::NotEmpty("there is a journal of this name".to_owned());
         let compare = match seen.value(0) {
             None => is_missing(&self.keys.identity),
-            Some(bytes) if Identity::decode(bytes).is_some_and(|old| !old.ready) => {
+            Some(bytes) if Identity::decode(bytes).is_some_and(|old| old.stage == Stage::Filling) => {
                 is(&self.keys.identity, bytes)
             }
             Some(_) => return Err(not_empty()),
@@ -77,7 +77,7 @@ impl Filling<'_> {
         let txn = TxnRequest {
             compare: vec![is_missing(&self.keys.identity)],
             success: vec![
-                put(&self.keys.identity, self.identity(head, false)),
+                put(&self.keys.identity, self.identity(head, Stage::Filling)),
                 put(&self.keys.epoch, self.holder.encode()),
                 put(&self.keys.tail, encode_tail(Tail::default())),
                 put(&self.keys.low, encode_number(0)),
@@ -134,15 +134,24 @@ impl Filling<'_> {
 
     async fn end(&self, head: &Head) -> Result<(), ImportError> {
         let left = Holder { epoch: head.epoch, nonce: head.nonce };
-        let identity = put(&self.keys.identity, self.identity(head, true));
+        let identity = put(&self.keys.identity, self.identity(head, Stage::Unrecovered));
         self.write(vec![identity, put(&self.keys.epoch, left.encode())]).await
     }
 }
 
-/// Cuts a damaged record after its last whole slot.
-pub(crate) async fn cut(client: &Client, keys: &Keys, holder: Holder, whole: Tail) -> Result<(), OpenError> {
-    let success =
-        vec![put(&keys.tail, encode_tail(whole)), delete(&keys.slot(whole.slot.next()), &keys.slots_end())];
+/// Cuts a damaged record after its last whole slot. From then on it needs a recovery that commits something.
+pub(crate) async fn cut(
+    client: &Client,
+    keys: &Keys,
+    claimed: &Claimed,
+    whole: Tail,
+) -> Result<(), OpenError> {
+    let (holder, identity) = (claimed.holder, Identity { stage: Stage::Unrecovered, ..claimed.identity });
+    let success = vec![
+        put(&keys.identity, identity.encode()),
+        put(&keys.tail, encode_tail(whole)),
+        delete(&keys.slot(whole.slot.next()), &keys.slots_end()),
+    ];
     let txn = TxnRequest { success, ..TxnRequest::default() };
     match write_fenced(client, keys, holder, txn).await.map_err(refuse)? {
         true => Ok(()),

@@ -22,6 +22,7 @@ mod writer;
 pub use config::{EtcdConfig, InvalidConfig};
 
 use async_trait::async_trait;
+use leasehold_journal::remote::record::{Identity, Stage};
 use leasehold_journal::remote::{check_tail, last_whole};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
@@ -61,15 +62,24 @@ impl EtcdJournal {
         let claimed = claim::claim(client, &self.keys, wanted).await?;
         let mut reader = EtcdReader::new(self.connector.clone(), self.keys.clone());
         let (tail, loss) = self.check(client, &claimed, &mut reader, wanted.accept_loss).await?;
+        // The first commit of a recovery says that it was one.
+        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
+        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
         let (connector, keys, holder) = (&self.connector, &self.keys, claimed.holder);
         Ok(Opened {
-            cluster: claimed.cluster,
+            cluster: claimed.identity.cluster,
             epoch: holder.epoch,
             tail,
             // A member syncs its log before it answers. That it was told not to cannot be seen from here.
             durability: Durability::Durable,
             reader: Box::new(reader),
-            writer: Box::new(EtcdWriter::new(connector.clone(), keys.clone(), holder, client.clone())),
+            writer: Box::new(EtcdWriter::new(
+                connector.clone(),
+                keys.clone(),
+                holder,
+                client.clone(),
+                recovered,
+            )),
             snapshots: Box::new(EtcdSnapshots::new(connector.clone(), keys.clone(), holder)),
             loss,
         })
@@ -89,7 +99,7 @@ impl EtcdJournal {
         let Some((whole, why)) = last_whole(reader, claimed.tail).await? else {
             return Ok((claimed.tail, None));
         };
-        fill::cut(client, &self.keys, claimed.holder, whole).await?;
+        fill::cut(client, &self.keys, claimed, whole).await?;
         Ok((whole, Some(format!("slots {} to {}: {why}", whole.slot.next(), claimed.tail.slot))))
     }
 }

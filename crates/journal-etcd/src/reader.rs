@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::record::{Holder, Identity, Pointer, decode_number, decode_slot, decode_tail};
+use leasehold_journal::remote::record::{
+    Holder, Identity, Pointer, Stage, decode_number, decode_slot, decode_tail,
+};
 use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
@@ -77,7 +79,7 @@ impl EtcdReader {
 
 /// Whether this is a journal, and not one that is only begun to be filled.
 fn is_ready(identity: Option<&Bytes>) -> bool {
-    identity.and_then(|bytes| Identity::decode(bytes)).is_some_and(|identity| identity.ready)
+    identity.and_then(|bytes| Identity::decode(bytes)).is_some_and(|identity| identity.stage > Stage::Filling)
 }
 
 fn unavailable(trouble: Trouble) -> ReadError {
@@ -134,8 +136,10 @@ impl Reader for EtcdReader {
     async fn head(&mut self) -> Result<Head, ReadError> {
         let keys = [&self.keys.identity, &self.keys.epoch, &self.keys.tail, &self.keys.beat];
         let answer = self.read(keys.into_iter().map(get).collect()).await?;
-        let identity =
-            answer.value(0).and_then(|bytes| Identity::decode(bytes)).filter(|identity| identity.ready);
+        let identity = answer
+            .value(0)
+            .and_then(|bytes| Identity::decode(bytes))
+            .filter(|identity| identity.stage > Stage::Filling);
         let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
         let cluster = identity.ok_or_else(nobody)?.cluster;
         let Holder { epoch, nonce } =

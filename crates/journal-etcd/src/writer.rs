@@ -2,7 +2,9 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::record::{Holder, decode_slot, encode_number, encode_slot, encode_tail};
+use leasehold_journal::remote::record::{
+    Holder, Identity, decode_slot, encode_number, encode_slot, encode_tail,
+};
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::Slot;
 
@@ -20,18 +22,20 @@ fn tail_before(batch: &Batch) -> Option<Tail> {
 }
 
 /// The transaction that commits a batch (J1): if the epoch is ours and the tail is the one before, then both the tail and
-/// the slot are written; else what is in the way is read in the same atomic step.
-pub(crate) fn append_txn(keys: &Keys, holder: Holder, batch: &Batch) -> Option<TxnRequest> {
+/// the slot are written; else what is in the way is read in the same atomic step. `recovered` is written with them.
+fn append_txn(keys: &Keys, holder: Holder, recovered: Option<Identity>, batch: &Batch) -> Option<TxnRequest> {
     let slot = keys.slot(batch.slot);
     let hash = chain(batch, holder.epoch);
-    Some(TxnRequest {
+    let mut txn = TxnRequest {
         compare: vec![is(&keys.epoch, &holder.encode()), is(&keys.tail, &encode_tail(tail_before(batch)?))],
         success: vec![
             put(&keys.tail, encode_tail(Tail { slot: batch.slot, hash })),
             put(&slot, encode_slot(batch, holder.epoch, hash)),
         ],
         failure: vec![get(&keys.epoch), get(&slot)],
-    })
+    };
+    txn.success.extend(recovered.map(|identity| put(&keys.identity, identity.encode())));
+    Some(txn)
 }
 
 /// One attempt to commit a batch.
@@ -39,9 +43,10 @@ pub(crate) async fn append(
     client: &Client,
     keys: &Keys,
     holder: Holder,
+    recovered: Option<Identity>,
     batch: &Batch,
 ) -> Result<Outcome, Trouble> {
-    let Some(txn) = append_txn(keys, holder, batch) else {
+    let Some(txn) = append_txn(keys, holder, recovered, batch) else {
         return Ok(Outcome::Conflict(None));
     };
     let answer = client.txn(txn).await?;
@@ -76,13 +81,22 @@ pub(crate) struct EtcdWriter {
     keys: Keys,
     holder: Holder,
     beats: u64,
+    /// What the journal is once this writer has committed something, when it was opened by a recovery; written with
+    /// every batch, so that it does not matter which of them was the first.
+    recovered: Option<Identity>,
     /// None after an unknown outcome: the next attempt is made at another member.
     client: Option<Client>,
 }
 
 impl EtcdWriter {
-    pub(crate) fn new(connector: Connector, keys: Keys, holder: Holder, client: Client) -> Self {
-        Self { connector, keys, holder, beats: 0, client: Some(client) }
+    pub(crate) fn new(
+        connector: Connector,
+        keys: Keys,
+        holder: Holder,
+        client: Client,
+        recovered: Option<Identity>,
+    ) -> Self {
+        Self { connector, keys, holder, beats: 0, recovered, client: Some(client) }
     }
 
     /// Takes the client out, or makes a new one. It is put back only after a known outcome.
@@ -98,7 +112,7 @@ impl EtcdWriter {
 
     async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
-        let outcome = match append(&client, &self.keys, self.holder, batch).await {
+        let outcome = match append(&client, &self.keys, self.holder, self.recovered, batch).await {
             Err(Trouble::TooLarge(_)) => Outcome::Conflict(None),
             outcome => outcome?,
         };

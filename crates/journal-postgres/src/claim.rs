@@ -1,5 +1,6 @@
 //! Taking a journal over: schema, settings, probe, and the one statement that fences everybody before (J4, J5, J11).
 
+use leasehold_journal::remote::record::Stage;
 use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 use tokio_postgres::Row;
@@ -104,20 +105,21 @@ async fn try_take(
     }
     let cluster: &[u8] = claim.new_cluster.as_bytes();
     let (nonce, zero): (&[u8], &[u8]) = (claim.nonce.as_bytes(), &Hash::ZERO.0);
-    if connection.execute(sql::FOUND, &[&name, &cluster, &nonce, &zero, &true]).await? == 1
+    if connection.execute(sql::FOUND, &[&name, &cluster, &nonce, &zero]).await? == 1
         && let Some(claimed) = bump(connection, name, claim).await?
     {
         return Ok(Ok(claimed));
     }
     let rows = connection.query(sql::WHY_NOT, &[&name]).await?;
-    Ok(Err(rows.first().map_or_else(|| refuse(Trouble::NoTable), why_not)))
+    Ok(Err(rows.first().map_or_else(|| refuse(Trouble::NoTable), |row| why_not(row, claim.accept_loss))))
 }
 
 /// The compare-and-set itself.
 async fn bump(connection: &Connection, name: &str, claim: &Claim) -> Result<Option<Claimed>, Trouble> {
     let (nonce, floor): (&[u8], i64) = (claim.nonce.as_bytes(), number(claim.epoch_floor.0));
     let expected = claim.expected_epoch.map(|epoch| number(epoch.0));
-    let rows = connection.query(sql::CLAIM, &[&name, &nonce, &floor, &expected]).await?;
+    let least = if claim.accept_loss { Stage::Unrecovered } else { Stage::Whole } as i16;
+    let rows = connection.query(sql::CLAIM, &[&name, &nonce, &floor, &expected, &least]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     claimed_of(row, claim.nonce).map(Some).ok_or_else(|| {
         Trouble::Forbidden("the head of the journal is damaged: a column has a wrong length".into())
@@ -132,16 +134,13 @@ fn claimed_of(row: &Row, nonce: Nonce) -> Option<Claimed> {
     })
 }
 
-fn why_not(row: &Row) -> OpenError {
-    let (format, ready): (i32, bool) = (row.get(0), row.get(1));
+fn why_not(row: &Row, accept_loss: bool) -> OpenError {
+    let (format, stage): (i32, i16) = (row.get(0), row.get(1));
     if format != 1 {
         return OpenError::TooNew(format!("format {format}, this build knows 1"));
     }
-    if !ready {
-        let advice = "it was begun to be filled from another journal and not finished; fill it again";
-        return OpenError::Unsuitable(advice.to_owned());
-    }
-    OpenError::LostDuel(Epoch(row::counter(row, 2)))
+    let stage = u8::try_from(stage).ok().and_then(Stage::from_number).unwrap_or(Stage::Filling);
+    stage.refusal(accept_loss).unwrap_or(OpenError::LostDuel(Epoch(row::counter(row, 2))))
 }
 
 /// Ends the statement of an older writer that holds the row lock: a node that was stopped in the middle of sending.

@@ -12,7 +12,7 @@ pub(crate) const CREATE: &str = "
     CREATE TABLE IF NOT EXISTS leasehold.head (
         name text PRIMARY KEY,
         format integer NOT NULL,
-        ready boolean NOT NULL,
+        stage smallint NOT NULL,
         cluster bytea NOT NULL,
         epoch bigint NOT NULL,
         nonce bytea NOT NULL,
@@ -66,23 +66,24 @@ pub(crate) const SESSION: &str = "
         WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');
 ";
 
-/// Makes the row of an empty journal: epoch 0, which no writer ever has. $1 name, $2 cluster, $3 nonce, $4 zero hash,
-/// $5 ready.
+/// Makes the row of an empty journal: epoch 0, which no writer ever has. $1 name, $2 cluster, $3 nonce, $4 zero hash.
 pub(crate) const FOUND: &str = "INSERT INTO leasehold.head
-    (name, format, ready, cluster, epoch, nonce, tail, hash, beat, low, snapshot_slot)
-    VALUES ($1, 1, $5, $2, 0, $3, 0, $4, 0, 0, 0) ON CONFLICT (name) DO NOTHING";
+    (name, format, stage, cluster, epoch, nonce, tail, hash, beat, low, snapshot_slot)
+    VALUES ($1, 1, 2, $2, 0, $3, 0, $4, 0, 0, 0) ON CONFLICT (name) DO NOTHING";
 
-/// Takes the journal over (J4) and tells the tail in the same atomic step (J5). $1 name, $2 nonce, $3 floor, $4 expected.
+/// Takes the journal over (J4) and tells the tail in the same atomic step (J5). $1 name, $2 nonce, $3 floor, $4 expected,
+/// $5 the least stage that will do.
 pub(crate) const CLAIM: &str = "UPDATE leasehold.head
     SET epoch = GREATEST(epoch, $3::bigint) + 1, nonce = $2, beat = 0
-    WHERE name = $1 AND ready AND format = 1 AND ($4::bigint IS NULL OR epoch = $4::bigint)
+    WHERE name = $1 AND stage >= $5 AND format = 1 AND ($4::bigint IS NULL OR epoch = $4::bigint)
     RETURNING cluster, epoch, tail, hash";
 
 /// Commits a batch (J1). The update takes the row lock that the claim takes, so one of the two is first; it checks
-/// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened.
+/// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened. A journal
+/// in which something was committed is recovered.
 /// $1 name, $2 epoch, $3 nonce, $4 slot, $5 batch id, $6 hash before, $7 hash, $8 body.
 pub(crate) const APPEND: &str = "WITH ours AS (
-        UPDATE leasehold.head SET tail = $4, hash = $7
+        UPDATE leasehold.head SET tail = $4, hash = $7, stage = 2
         WHERE name = $1 AND epoch = $2 AND nonce = $3 AND tail = $4::bigint - 1 AND hash = $6
         RETURNING 1)
     INSERT INTO leasehold.slots (name, slot, epoch, batch_id, prev, hash, body)
@@ -99,7 +100,7 @@ pub(crate) const BEAT: &str = "UPDATE leasehold.head SET beat = beat + 1
 
 /// The head as standbys watch it. $1 name.
 pub(crate) const HEAD: &str = "SELECT cluster, epoch, nonce, tail, hash, beat
-    FROM leasehold.head WHERE name = $1 AND ready";
+    FROM leasehold.head WHERE name = $1 AND stage > 0";
 
 /// Slots with the marks that say what should be there, as of one moment. $1 name, $2 from, $3 how many, $4 bytes.
 /// The first slot is given however large it is.
@@ -108,16 +109,16 @@ pub(crate) const SLOTS: &str = "SELECT h.low, h.tail, s.slot, s.epoch, s.batch_i
         SELECT *, sum(octet_length(body)) OVER (ORDER BY slot) - octet_length(body) AS before
         FROM (SELECT * FROM leasehold.slots WHERE name = $1 AND slot >= $2 ORDER BY slot LIMIT $3::bigint) few
     ) s ON s.before < $4::bigint
-    WHERE h.name = $1 AND h.ready ORDER BY s.slot";
+    WHERE h.name = $1 AND h.stage > 0 ORDER BY s.slot";
 
 /// The current snapshot. $1 name.
 pub(crate) const SNAPSHOT: &str = "SELECT snapshot_slot, snapshot_at, snapshot_chunks, snapshot_hash
-    FROM leasehold.head WHERE name = $1 AND ready AND snapshot_id IS NOT NULL";
+    FROM leasehold.head WHERE name = $1 AND stage > 0 AND snapshot_id IS NOT NULL";
 
 /// A chunk of the current snapshot, if the snapshot is this one. $1 name, $2 slot, $3 whole hash, $4 index.
 pub(crate) const CHUNK: &str = "SELECT c.body FROM leasehold.head h LEFT JOIN leasehold.chunks c
     ON c.name = h.name AND c.slot = h.snapshot_slot AND c.id = h.snapshot_id AND c.index = $4
-    WHERE h.name = $1 AND h.ready AND h.snapshot_slot = $2 AND h.snapshot_hash = $3";
+    WHERE h.name = $1 AND h.stage > 0 AND h.snapshot_slot = $2 AND h.snapshot_hash = $3";
 
 /// What a snapshot at a slot must agree with. $1 name, $2 slot.
 pub(crate) const BEFORE_SNAPSHOT: &str = "SELECT h.tail, h.hash, h.snapshot_slot, s.hash
@@ -160,7 +161,7 @@ pub(crate) const REMOVE: &str = "WITH gone AS (DELETE FROM leasehold.slots WHERE
 
 /// Cuts a damaged record after its last whole slot, for `recover` alone. $1 name, $2 epoch, $3 nonce, $4 slot, $5 hash.
 pub(crate) const CUT: &str = "WITH ours AS (
-        UPDATE leasehold.head SET tail = $4, hash = $5
+        UPDATE leasehold.head SET tail = $4, hash = $5, stage = 1
         WHERE name = $1 AND epoch = $2 AND nonce = $3 RETURNING 1)
     DELETE FROM leasehold.slots USING ours WHERE name = $1 AND slot > $4";
 
@@ -175,22 +176,22 @@ pub(crate) const SETTINGS: &str = "SELECT
 /// Begins to fill an empty journal; what an unfinished attempt left is overwritten. $1 name, $2 cluster, $3 nonce,
 /// $4 zero hash.
 pub(crate) const BEGIN_FILL: &str = "INSERT INTO leasehold.head AS h
-    (name, format, ready, cluster, epoch, nonce, tail, hash, beat, low, snapshot_slot)
-    VALUES ($1, 1, false, $2, 0, $3, 0, $4, 0, 0, 0)
+    (name, format, stage, cluster, epoch, nonce, tail, hash, beat, low, snapshot_slot)
+    VALUES ($1, 1, 0, $2, 0, $3, 0, $4, 0, 0, 0)
     ON CONFLICT (name) DO UPDATE SET cluster = $2, nonce = $3, epoch = 0, tail = 0, hash = $4, low = 0,
-        snapshot_id = NULL, snapshot_slot = 0 WHERE NOT h.ready";
+        snapshot_id = NULL, snapshot_slot = 0 WHERE h.stage = 0";
 
 /// Removes what an unfinished attempt to fill left. $1 name, $2 nonce.
 pub(crate) const CLEAR_SLOTS: &str = "DELETE FROM leasehold.slots s USING leasehold.head h
-    WHERE h.name = $1 AND s.name = $1 AND NOT h.ready AND h.nonce = $2";
+    WHERE h.name = $1 AND s.name = $1 AND h.stage = 0 AND h.nonce = $2";
 
 /// As [`CLEAR_SLOTS`], for chunks. $1 name, $2 nonce.
 pub(crate) const CLEAR_CHUNKS: &str = "DELETE FROM leasehold.chunks c USING leasehold.head h
-    WHERE h.name = $1 AND c.name = $1 AND NOT h.ready AND h.nonce = $2";
+    WHERE h.name = $1 AND c.name = $1 AND h.stage = 0 AND h.nonce = $2";
 
 /// Fills in many slots at once. $1 name, $2 nonce, $3 last slot, $4 last hash, then one array a column.
 pub(crate) const FILL: &str = "WITH ours AS (
-        UPDATE leasehold.head SET tail = $3, hash = $4 WHERE name = $1 AND nonce = $2 AND NOT ready RETURNING 1)
+        UPDATE leasehold.head SET tail = $3, hash = $4 WHERE name = $1 AND nonce = $2 AND stage = 0 RETURNING 1)
     INSERT INTO leasehold.slots (name, slot, epoch, batch_id, prev, hash, body)
     SELECT $1, columns.* FROM ours,
         unnest($5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[]) columns";
@@ -200,11 +201,11 @@ pub(crate) const FILL: &str = "WITH ours AS (
 pub(crate) const FILL_SNAPSHOT: &str = "UPDATE leasehold.head
     SET tail = $3, hash = $4, low = $3, snapshot_id = $5, snapshot_slot = $3, snapshot_at = $4,
         snapshot_chunks = $6, snapshot_hash = $7
-    WHERE name = $1 AND nonce = $2 AND NOT ready";
+    WHERE name = $1 AND nonce = $2 AND stage = 0";
 
-/// Makes what was filled in a journal. $1 name, $2 nonce, $3 epoch, $4 the nonce to leave there.
-pub(crate) const END_FILL: &str = "UPDATE leasehold.head SET ready = true, epoch = $3, nonce = $4
-    WHERE name = $1 AND nonce = $2 AND NOT ready";
+/// Makes what was filled in a journal, to be recovered. $1 name, $2 nonce, $3 epoch, $4 the nonce to leave there.
+pub(crate) const END_FILL: &str = "UPDATE leasehold.head SET stage = 1, epoch = $3, nonce = $4
+    WHERE name = $1 AND nonce = $2 AND stage = 0";
 
 /// Why there is no head to claim. $1 name.
-pub(crate) const WHY_NOT: &str = "SELECT format, ready, epoch FROM leasehold.head WHERE name = $1";
+pub(crate) const WHY_NOT: &str = "SELECT format, stage, epoch FROM leasehold.head WHERE name = $1";

@@ -4,18 +4,51 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 
-use crate::{Batch, BatchId, Committed, Hash, SnapshotInfo, Tail};
+use crate::{Batch, BatchId, Committed, Hash, OpenError, SnapshotInfo, Tail};
 
 /// The format that this build writes, and the only one it reads.
 pub const FORMAT: u32 = 1;
 
-/// What a journal is, written once: `format u32 · ready u8 · cluster 16`.
+/// How much of a journal a record is.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Stage {
+    /// It is being filled from another one: nobody may read or claim it.
+    Filling = 0,
+    /// It is a copy, or was cut after a damage: only a claim that accepts loss may have it, until that has committed.
+    Unrecovered = 1,
+    /// Anybody may claim it.
+    Whole = 2,
+}
+
+impl Stage {
+    /// The reason to refuse a claim at this stage; `None` if it may go on.
+    pub fn refusal(self, accept_loss: bool) -> Option<OpenError> {
+        match self {
+            Self::Filling => Some(OpenError::Unsuitable(
+                "it was begun to be filled from another journal and not finished; fill it again".to_owned(),
+            )),
+            Self::Unrecovered if !accept_loss => Some(OpenError::Regressed(
+                "it was filled from elsewhere or cut after a damage, and may be older than what was served; run \
+                 `leasehold recover`"
+                    .to_owned(),
+            )),
+            Self::Unrecovered | Self::Whole => None,
+        }
+    }
+
+    /// The stage of this number, as stored.
+    pub fn from_number(number: u8) -> Option<Self> {
+        [Self::Filling, Self::Unrecovered, Self::Whole].into_iter().find(|stage| *stage as u8 == number)
+    }
+}
+
+/// What a journal is: `format u32 · stage u8 · cluster 16`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Identity {
     /// The format of everything else.
     pub format: u32,
-    /// Whether it is a journal, or only begun to be filled from another.
-    pub ready: bool,
+    /// Whether it may be read and claimed.
+    pub stage: Stage,
     /// The id of the journal.
     pub cluster: ClusterId,
 }
@@ -25,7 +58,7 @@ impl Identity {
     pub fn encode(&self) -> Bytes {
         let mut into = BytesMut::with_capacity(21);
         into.put_u32(self.format);
-        into.put_u8(self.ready.into());
+        into.put_u8(self.stage as u8);
         into.put_slice(self.cluster.as_bytes());
         into.freeze()
     }
@@ -34,8 +67,9 @@ impl Identity {
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Parts(bytes);
         let format = u32::from_be_bytes(from.take()?);
-        let [ready] = from.take()?;
-        Some(Self { format, ready: ready == 1, cluster: ClusterId::from_bytes(from.take()?) })
+        let [stage] = from.take()?;
+        let stage = Stage::from_number(stage)?;
+        Some(Self { format, stage, cluster: ClusterId::from_bytes(from.take()?) })
     }
 }
 
@@ -177,7 +211,8 @@ mod tests {
         let tail = Tail { slot: Slot(9), hash: Hash([2; 32]) };
         assert_eq!(decode_tail(&encode_tail(tail)), Some(tail));
         assert_eq!(decode_tail(&encode_tail(tail)[..39]), None);
-        let identity = Identity { format: FORMAT, ready: true, cluster: ClusterId::from_bytes([5; 16]) };
+        let identity =
+            Identity { format: FORMAT, stage: Stage::Whole, cluster: ClusterId::from_bytes([5; 16]) };
         assert_eq!(Identity::decode(&identity.encode()), Some(identity));
         let info = SnapshotInfo { at: tail, chunks: 4, hash: Hash([8; 32]) };
         let pointer = Pointer { id: [6; 16], info };

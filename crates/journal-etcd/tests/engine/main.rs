@@ -1,0 +1,10 @@
+//! What only a real etcd shows: crashes, pauses, lost members, cut connections, damage.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+
+mod kit;
+mod proxy;
+
+mod damage;
+mod fencing;
+mod outages;
