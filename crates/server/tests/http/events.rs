@@ -4,6 +4,10 @@ use serde_json::{Value, json};
 
 use crate::support::{Client, TestServer};
 
+/// How many events a node keeps for readers that resume.
+const KEPT: usize = 16_384;
+const CLIENTS: usize = 32;
+
 struct Stream(Client);
 
 #[derive(Debug)]
@@ -107,6 +111,43 @@ async fn a_stream_ends_with_the_server() {
     let mut stream = Stream::open(&server, "/v1/events", &[]).await;
     server.server.shutdown().await.unwrap();
     stream.0.until_closed().await;
+}
+
+#[tokio::test]
+async fn a_silent_stream_shows_that_it_is_alive() {
+    let server = TestServer::start().await;
+    let mut stream = Stream::open(&server, "/v1/events", &[]).await;
+    // From here on the time of the server's tasks jumps to their next timer whenever all of them wait.
+    tokio::time::pause();
+    for _ in 0..3 {
+        assert_eq!(stream.frame().await, ": still here");
+    }
+}
+
+#[tokio::test]
+async fn a_reader_behind_what_is_kept_is_told_and_goes_on() {
+    let server = TestServer::start().await;
+    let first = server.acquire("first", "ann").await;
+    assert_eq!(first["fencingToken"], 1);
+    // More events than are kept: two for each cycle.
+    let cycles = |n: usize| {
+        let server = &server;
+        async move {
+            let mut client = server.connect().await;
+            for _ in 0..KEPT / 2 / CLIENTS + 1 {
+                let body = json!({"resource": format!("a/{n}"), "ownerId": "ann"});
+                let grant = client.post("/v1/locks/acquire", body).await.json();
+                client.delete(&format!("/v1/locks/{}", grant["leaseId"].as_str().unwrap())).await;
+            }
+        }
+    };
+    futures_util::future::join_all((0..CLIENTS).map(cycles)).await;
+    let mut stream = Stream::open(&server, "/v1/events?after=1.0", &[]).await;
+    let compacted = stream.next().await;
+    assert_eq!((compacted.event.as_str(), compacted.id), ("compacted", None));
+    let next = stream.next().await;
+    assert_eq!(compacted.data["oldest"].as_str(), next.id.as_deref(), "it goes on from the oldest kept");
+    assert!(next.data["resource"].as_str().unwrap().starts_with("a/"));
 }
 
 #[tokio::test]
