@@ -81,3 +81,6 @@ pub(crate) const TAKE_MOST: usize = 4_096;
 /// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
 /// (N4).
 pub(crate) const TICK_MOST: usize = 1_024;
+
+/// Under load watchers are woken this often at most: waking a thousand of them costs the loop as much as a commit.
+pub(crate) const ANNOUNCE_EVERY: Duration = Duration::from_millis(1);

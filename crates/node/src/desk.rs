@@ -10,7 +10,7 @@ use leasehold_types::{FencingToken, LeaseId, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
-use crate::config::{HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
 use crate::serving_time::ServingTime;
 use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
@@ -32,6 +32,7 @@ pub(crate) struct Desk {
     deliveries: Vec<Delivery>,
     alarm: Option<(Duration, Sleep)>,
     next_heartbeat: Duration,
+    next_announcement: Duration,
     is_closing: bool,
 }
 
@@ -63,6 +64,7 @@ impl Desk {
             deliveries: Vec::new(),
             alarm: None,
             next_heartbeat: Duration::ZERO,
+            next_announcement: Duration::ZERO,
             is_closing: false,
         }
     }
@@ -78,6 +80,10 @@ impl Desk {
             self.state.distrust();
         }
         self.next_heartbeat = reading.monotonic + HEARTBEAT;
+        if reading.monotonic >= self.next_announcement {
+            self.next_announcement = reading.monotonic + ANNOUNCE_EVERY;
+            self.shared.ring.announce();
+        }
     }
 
     /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts.
@@ -102,6 +108,7 @@ impl Desk {
 
     /// Waits for a message, or for the time of the next look: `None`. Cancel-safe.
     pub(crate) async fn wait(&mut self) -> Option<Message> {
+        self.shared.ring.announce();
         let deadline = self.state.next_deadline().map(|deadline| self.time.monotonic_at(deadline));
         let at = deadline.map_or(self.next_heartbeat, |deadline| deadline.min(self.next_heartbeat));
         if self.alarm.as_ref().is_none_or(|(set_to, _)| *set_to != at) {

@@ -108,14 +108,23 @@ impl Ring {
             return;
         }
         let bytes = events.iter().map(size).sum();
-        let end = {
-            let mut pages = self.pages.write().expect("nothing panics while it holds the ring");
-            let first = pages.end;
-            pages.push(Page { first, events, bytes });
-            pages.shrink(self.most_events, self.most_bytes);
-            pages.end
-        };
-        self.end.send_modify(|known| *known = known.map(|_| end));
+        let mut pages = self.pages.write().expect("nothing panics while it holds the ring");
+        let first = pages.end;
+        pages.push(Page { first, events, bytes });
+        pages.shrink(self.most_events, self.most_bytes);
+    }
+
+    /// Wakes those who wait for what was added. Apart from adding, since it costs something for each of them: under load
+    /// one call announces many commits.
+    pub(crate) fn announce(&self) {
+        let end = self.end();
+        self.end.send_if_modified(|known| {
+            let is_news = known.is_some_and(|known| known != end);
+            if is_news {
+                *known = Some(end);
+            }
+            is_news
+        });
     }
 
     /// The place right after everything that is there.

@@ -46,7 +46,7 @@ pub enum StopReason {
     #[error("the journal failed: {0}")]
     JournalFailed(String),
     /// The journal refused a batch although our epoch was current: a broken engine. The slot held this batch, if any.
-    #[error("the journal broke its contract: the slot is taken by {0:?}")]
+    #[error("the journal broke its contract: it refused the batch after its tail, found {0:?}")]
     Conflict(Option<BatchId>),
     /// The loop ended by a broken promise; the process should stop too.
     #[error("the loop died")]

@@ -51,7 +51,7 @@ async fn a_grant_that_meets_nobody_is_given_back() {
         assert!(call.await.unwrap_err().is_cancelled());
     }
     world.journal.set_paused(false);
-    world.seen.given_back.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    until(&world.seen.given_back, 1).await;
     let held: Vec<_> = world.leases().await.into_iter().map(|(resource, _)| resource).collect();
     assert_eq!(held, ["b", "c"], "these can be asked for again");
 }
@@ -69,7 +69,7 @@ async fn a_waiter_that_leaves_while_its_grant_is_in_flight_gives_it_back() {
     world.settle().await;
     world.journal.set_paused(false);
     release.await.unwrap().unwrap();
-    world.seen.given_back.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    until(&world.seen.given_back, 1).await;
     assert_eq!(world.leases().await, []);
 }
 

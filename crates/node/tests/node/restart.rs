@@ -75,7 +75,7 @@ async fn snapshots_truncate_the_journal_and_lose_nothing() {
             world.ask(release(n)).await;
         }
     }
-    world.seen.snapshots.subscribe().wait_for(|n| *n > 0).await.unwrap();
+    until(&world.seen.snapshots, 1).await;
     let mut reader = world.journal.reader().await.unwrap();
     let snapshot = reader.snapshot().await.unwrap().expect("one was installed");
     assert!(matches!(reader.slots(Slot(1)).await, Ok(Slots::Compacted { .. })));

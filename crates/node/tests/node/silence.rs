@@ -81,7 +81,7 @@ async fn on_a_stuck_disk_renewals_are_refused_even_while_the_loop_is_blocked() {
     gate.set_shut(true);
     let before = *gate.arrived.borrow();
     let taken = world.spawn(acquire("r", 1));
-    gate.arrived.subscribe().wait_for(|n| *n > before).await.unwrap();
+    until(&gate.arrived, before + 1).await;
     let queued = world.spawn(renew(9));
     tokio::task::yield_now().await;
     world.clock.manual.advance(Duration::from_millis(1_999));
@@ -93,7 +93,7 @@ async fn on_a_stuck_disk_renewals_are_refused_even_while_the_loop_is_blocked() {
     assert!(matches!(world.handle.submit(renew(9)).await, Err(SubmitError::StoreUnavailable(_))), "at once");
 
     gate.set_shut(false);
-    world.seen.given_back.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    until(&world.seen.given_back, 1).await;
     while world.handle.status().stalled {
         tokio::task::yield_now().await;
     }
@@ -112,7 +112,7 @@ async fn a_call_that_left_before_it_was_taken_never_happens() {
     let world = World::over(journal, wrapped, |_| {}).await;
     gate.set_shut(true);
     let first = world.spawn(acquire("first", 1));
-    gate.arrived.subscribe().wait_for(|n| *n == 1).await.unwrap();
+    until(&gate.arrived, 1).await;
     let left = world.spawn(acquire("left", 2));
     tokio::task::yield_now().await;
     left.abort();

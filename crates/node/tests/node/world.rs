@@ -20,6 +20,13 @@ use tokio::task::JoinHandle;
 
 pub(super) type Answer = Result<Durable<Reply>, SubmitError>;
 
+/// Waits until a count has come this far.
+pub(super) async fn until(count: &watch::Sender<usize>, at_least: usize) {
+    let mut count = count.subscribe();
+    let reached = tokio::time::timeout(Duration::from_secs(20), count.wait_for(|n| *n >= at_least));
+    reached.await.expect("it comes within seconds").unwrap();
+}
+
 /// Virtual time that knows up to when the loop has done its work.
 pub(super) struct TestClock {
     pub(super) manual: ManualClock,
