@@ -49,6 +49,9 @@ impl Observer for ServerObserver {
 
     fn lease_rearmed(&self, n: usize) {
         self.metrics.rearmed(n);
+        if n == 0 {
+            return;
+        }
         info!(event = "leases_rearmed", leases = n, "leases have their full ttl again");
     }
 

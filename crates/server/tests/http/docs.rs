@@ -52,3 +52,25 @@ fn path_of(command: &str) -> Option<String> {
 fn body_of(command: &str) -> Option<&str> {
     command.split("-d '").nth(1)?.strip_suffix('\'')
 }
+
+#[tokio::test]
+async fn every_metric_is_explained_and_every_explained_one_exists() {
+    let page = include_str!("../../../../docs/reference/metrics.md");
+    let server = TestServer::start().await;
+    server.acquire("a/b", "ann").await;
+    let text = server.get("/metrics").await.text().to_owned();
+    let served: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE "))
+        .map(|line| line.replace(' ', "` | "))
+        .map(|start| format!("| `{start} |"))
+        .collect();
+    for row in &served {
+        assert!(page.contains(row.as_str()), "{row} is not explained");
+    }
+    assert_eq!(
+        page.lines().filter(|line| line.starts_with("| `")).count(),
+        served.len(),
+        "rows of metrics.md"
+    );
+}
