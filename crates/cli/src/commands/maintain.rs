@@ -9,6 +9,8 @@ use crate::failure::Failure;
 use crate::output::{Format, Out};
 use crate::plan::{Maintain, Operator};
 
+const RESTORED: &str = "restored";
+
 /// Works on a data directory.
 pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, Failure> {
     match maintain {
@@ -18,7 +20,7 @@ pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, 
         }
         Maintain::Restore { data, file, operator } => {
             let restored = maintenance::restore(&file, &data, audited(operator)).await.map_err(failure)?;
-            recovered(out, "restored", &restored)?;
+            recovered(out, RESTORED, &restored)?;
         }
         Maintain::Recover { data, operator } => {
             let done = maintenance::recover(&data, audited(operator)).await.map_err(failure)?;
@@ -78,6 +80,10 @@ fn recovered(out: &mut Out, word: &str, done: &Recovered) -> Result<(), Failure>
         ("generation", done.generation.to_string()),
         ("tokens", format!("above {}", done.token_floor)),
     ];
-    pairs.extend(done.loss.clone().map(|loss| ("lost", loss)));
+    match word {
+        // Nobody knows how much that is; the backup does not.
+        RESTORED => pairs.push(("lost", "whatever was granted or released after the backup was made".into())),
+        _ => pairs.extend(done.loss.clone().map(|loss| ("lost", loss))),
+    }
     out.pairs(&pairs)
 }
