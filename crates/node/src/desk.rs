@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{Command, Ticket};
-use leasehold_types::{FencingToken, LeaseId, TenantName};
+use leasehold_types::{LeaseId, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
@@ -25,7 +25,6 @@ pub(crate) struct Desk {
     /// Who waits for which ticket. Only looked up by key, so that its order never matters.
     calls: HashMap<Ticket, Waiting>,
     last_ticket: u64,
-    durable_token: u64,
     /// Taken and undelivered decisions beyond which nothing more is taken.
     most_backlog: usize,
     /// Reused from batch to batch.
@@ -51,7 +50,6 @@ impl Desk {
         time: ServingTime,
         most_backlog: usize,
     ) -> Self {
-        let durable_token = state.counts().last_token;
         Self {
             state,
             shared,
@@ -59,7 +57,6 @@ impl Desk {
             time,
             calls: HashMap::new(),
             last_ticket: 0,
-            durable_token,
             most_backlog,
             deliveries: Vec::new(),
             alarm: None,
@@ -131,14 +128,10 @@ impl Desk {
         self.shared.clock.read().monotonic
     }
 
-    /// The largest token that is durable.
-    pub(crate) fn durable_token(&self) -> u64 {
-        self.durable_token
-    }
-
     /// Publishes what a node says of itself.
-    pub(crate) fn publish(&self, room: bool) {
-        self.shared.publish(self.state.tail().slot, &self.state.counts(), room);
+    pub(crate) fn publish(&mut self, room: bool) {
+        let counts = self.state.durable_counts();
+        self.shared.publish(self.state.tail().slot, &counts, room);
     }
 
     /// Ends after this long.
@@ -151,7 +144,6 @@ impl Desk {
         let CommittedBatch { slot, facts, bytes, events } = batch;
         self.shared.observer.committed(facts, bytes, took);
         for (n, (_, event)) in (0..).zip(&events) {
-            self.durable_token = self.durable_token.max(event.token.map_or(0, FencingToken::get));
             self.shared.observer.event(Some(EventId { slot, n }), event);
         }
         self.shared.ring.push_slot(slot, events);

@@ -50,11 +50,11 @@ impl Keepers {
     }
 
     /// Tells them how far the journal is durable.
-    pub(crate) fn tell(&mut self, desk: &Desk) {
+    pub(crate) fn tell(&mut self, desk: &mut Desk) {
         let now = desk.monotonic();
         if now >= self.next_witness {
             self.next_witness = now + WITNESS_EVERY;
-            self.witness.tell(desk.state.tail(), desk.durable_token());
+            self.witness.tell(desk.state.tail(), desk.state.durable_counts().last_token);
         }
     }
 
@@ -68,5 +68,10 @@ impl Keepers {
         let Self { witness, snapshots, .. } = self;
         snapshots.finish();
         witness.finish(tail, token);
+    }
+
+    /// Ends them without waiting: the journal is not ours any more, or does not answer.
+    pub(crate) fn abandon(self) {
+        self.snapshots.abandon();
     }
 }

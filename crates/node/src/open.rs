@@ -73,7 +73,7 @@ pub(crate) async fn open(
     let table = LockTable::restore(replay.state, Settings { durability: opened.durability }, time.now());
     observer.lease_rearmed(table.counts().leases);
     let state = State::new(table, opened.epoch, nonce, replay.tail, limits);
-    let desk = Desk::new(state, shared, inbox, time, config.queue);
+    let mut desk = Desk::new(state, shared, inbox, time, config.queue);
     desk.publish(true);
     Ok(Ready { desk, writer: opened.writer, keepers })
 }

@@ -148,10 +148,11 @@ async fn life(
     };
     let _ = report_ready.send(Ok(Arc::clone(&desk.shared)));
     let reason = serve(&mut desk, &mut *writer, &mut keepers).await;
-    let (tail, token) = (desk.state.tail(), desk.durable_token());
+    let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);
     desk.stop(&reason);
-    if reason == StopReason::Shutdown {
-        keepers.finish(tail, token);
+    match reason {
+        StopReason::Shutdown => keepers.finish(tail, token),
+        _ => keepers.abandon(),
     }
     Some(reason)
 }

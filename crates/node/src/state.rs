@@ -67,9 +67,19 @@ pub enum Delivery {
 
 /// Work in flight.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of it, and it moves twice a batch")]
 enum Flight {
-    Append { batch: Batch, body: Body, round: u64, attempts: u32 },
-    Confirm { round: u64 },
+    /// `counts` are those of the table if the batch has everything that was decided until then.
+    Append {
+        batch: Batch,
+        body: Body,
+        counts: Option<Counts>,
+        round: u64,
+        attempts: u32,
+    },
+    Confirm {
+        round: u64,
+    },
 }
 
 /// See the module.
@@ -90,11 +100,13 @@ pub struct State {
     confirmed: u64,
     /// Nothing leaves before this round is confirmed: the node has reason not to trust itself (R3, N3).
     trusted_from: u64,
+    durable_counts: Counts,
 }
 
 impl State {
     /// A loop over a restored table, after `tail`, in an epoch claimed with `nonce`.
     pub fn new(table: LockTable, epoch: Epoch, nonce: Nonce, tail: Tail, limits: Limits) -> Self {
+        let durable_counts = table.counts();
         Self {
             table,
             epoch,
@@ -107,6 +119,7 @@ impl State {
             begun: 0,
             confirmed: 0,
             trusted_from: 0,
+            durable_counts,
         }
     }
 
@@ -169,18 +182,21 @@ impl State {
     /// # Panics
     /// If no append is in flight: the driver's mistake.
     pub fn appended(&mut self, outcome: Outcome) -> Next {
-        let Some(Flight::Append { batch, body, round, attempts }) = self.flight.take() else {
+        let Some(Flight::Append { batch, body, counts, round, attempts }) = self.flight.take() else {
             panic!("no append is in flight");
         };
         let (next, attempts) = match outcome {
-            Outcome::Committed => return Next::Committed(self.committed(batch, body, round)),
+            Outcome::Committed => {
+                self.durable_counts = counts.unwrap_or(self.durable_counts);
+                return Next::Committed(self.committed(batch, body, round));
+            }
             Outcome::Unknown(detail) => (Next::Again(detail), attempts + 1),
             Outcome::Fenced => (Next::Stop(StopReason::Fenced), attempts),
             Outcome::Conflict(found) => (Next::Stop(StopReason::Conflict(found)), attempts),
             Outcome::Failed(detail) => (Next::Stop(StopReason::JournalFailed(detail)), attempts),
         };
         // It stays in flight: to be tried again, or so that `stop` knows what is in doubt.
-        self.flight = Some(Flight::Append { batch, body, round, attempts });
+        self.flight = Some(Flight::Append { batch, body, counts, round, attempts });
         next
     }
 
@@ -250,6 +266,14 @@ impl State {
         self.table.counts()
     }
 
+    /// Sizes of the table when everything decided was last durable: what may be shown (N1).
+    pub fn durable_counts(&mut self) -> Counts {
+        if self.flight.is_none() && self.bodies.is_empty() {
+            self.durable_counts = self.table.counts();
+        }
+        self.durable_counts
+    }
+
     /// The table, for those who check its invariants.
     pub fn table(&self) -> &LockTable {
         &self.table
@@ -296,7 +320,9 @@ impl State {
         self.begun += 1;
         let slot = self.tail.slot.next();
         let batch = Batch { slot, id: self.batch_id(slot), prev_hash: self.tail.hash, body: body.bytes() };
-        self.flight = Some(Flight::Append { batch: batch.clone(), body, round: self.begun, attempts: 0 });
+        let counts = self.bodies.is_empty().then(|| self.table.counts());
+        self.flight =
+            Some(Flight::Append { batch: batch.clone(), body, counts, round: self.begun, attempts: 0 });
         batch
     }
 

@@ -72,6 +72,11 @@ impl Snapshotter {
         }
     }
 
+    /// Lets a snapshot that is being made end early, and does not wait for it.
+    pub(crate) fn abandon(self) {
+        self.gauge.stop.store(true, Relaxed);
+    }
+
     pub(crate) fn finish(self) {
         self.gauge.stop.store(true, Relaxed);
         drop(self.orders);

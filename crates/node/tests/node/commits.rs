@@ -17,11 +17,14 @@ async fn a_grant_a_refusal_and_a_read_wait_for_the_commit() {
     let (refusal, read) = (world.spawn(acquire("r", 2)), world.spawn(show(1)));
     world.settle().await;
     assert_eq!(world.handle.status().queued, 0, "all three were taken");
+    assert_eq!(world.handle.status().counts.last_token, 0, "nor do sizes tell of it");
     assert!(!grant.is_finished() && !refusal.is_finished() && !read.is_finished());
     world.journal.set_paused(false);
     assert!(matches!(grant.await.unwrap().unwrap().get(), Reply::Granted(_)));
     assert!(matches!(refusal.await.unwrap().unwrap().get(), Reply::NotGranted(_)));
     assert!(matches!(read.await.unwrap().unwrap().get(), Reply::Lease(_)));
+    world.settle().await;
+    assert_eq!(world.handle.status().counts.last_token, 1);
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Shutting down, starting again, snapshots, recovery.
 
+use std::time::Duration;
+
 use leasehold_core::{Fact, Operator, Reply, codec};
-use leasehold_journal::{Journal, MemoryJournal, OpenError, Slots};
+use leasehold_journal::{Journal, MemoryJournal, OpenError, Slots, Witness};
 use leasehold_node::{Clock, Role, StartError, StopReason, SubmitError, maintenance};
 use leasehold_types::{Slot, limits};
 
@@ -122,4 +124,22 @@ async fn an_asked_for_token_floor_is_used_if_it_is_higher() {
     let recovered =
         maintenance::recover(&world.journal, &world.config.data_dir, operator, floor, clock).await.unwrap();
     assert_eq!(recovered.token_floor, 1 << 45);
+}
+
+#[tokio::test]
+async fn the_witness_is_written_while_the_node_serves() {
+    let world = World::new().await;
+    let path = world.config.data_dir.join("witness");
+    assert_eq!(Witness::load(&path).unwrap().expect("written at the opening").tail.slot, Slot(0));
+    world.grant("r", 1).await;
+    let written = async {
+        // Each second brings one; the thread that writes it is beside the loop.
+        while Witness::load(&path).unwrap().is_none_or(|witness| witness.tail.slot < Slot(1)) {
+            world.clock.pass(1_000).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), written).await.expect("it is written within seconds");
+    let witness = Witness::load(&path).unwrap().expect("it was just there");
+    assert_eq!(witness.token.map(|token| token.get()), Some(1));
+    assert!(witness.tail.slot <= world.journal.tail().slot, "never ahead of what is durable");
 }
