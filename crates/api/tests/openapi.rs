@@ -372,3 +372,35 @@ fn whole_numbers_may_be_written_as_floats() {
         assert!(read(wrong).is_err(), "{wrong}");
     }
 }
+
+#[test]
+fn bounds_are_the_default_ones() {
+    use leasehold_types::limits;
+    let document = document();
+    let at = |pointer: &str| {
+        let value = document.pointer(&format!("/components/schemas/{pointer}")).and_then(Value::as_u64);
+        value.unwrap_or_else(|| panic!("no bound at {pointer}"))
+    };
+    for (pointer, bound) in [
+        ("ResourceName/maxLength", limits::NAME_BYTES as u64),
+        ("OwnerId/maxLength", limits::OWNER_BYTES as u64),
+        ("FencingToken/maximum", limits::TOKEN_MAX),
+        ("Labels/maxProperties", limits::LABELS as u64),
+        ("Labels/propertyNames/maxLength", limits::LABEL_BYTES as u64),
+        ("Labels/additionalProperties/maxLength", limits::LABEL_BYTES as u64),
+        ("AcquireRequest/properties/ttlMs/minimum", limits::TTL_MIN_MS),
+        ("AcquireRequest/properties/ttlMs/maximum", limits::TTL_MAX_MS),
+        ("AcquireRequest/properties/ttlSeconds/maximum", limits::TTL_MAX_MS / 1_000),
+        ("AcquireRequest/properties/waitMs/maximum", limits::WAIT_MAX_MS),
+        ("AcquireRequest/properties/limit/maximum", limits::SEMAPHORE_LIMIT.into()),
+        ("AcquireRequest/properties/lockDelayMs/maximum", limits::LOCK_DELAY_MAX_MS),
+        ("AcquireRequest/properties/maxHoldMs/maximum", limits::MAX_HOLD_MAX_MS),
+        ("RenewRequest/properties/lastError/maxLength", limits::ERROR_TEXT_BYTES as u64),
+        ("RenewRequest/properties/maxGapMs/maximum", limits::TOKEN_MAX),
+        ("ForceReleaseRequest/properties/reason/maxLength", limits::REASON_BYTES as u64),
+        ("NotGrantedAnswer/properties/holders/maxItems", limits::HOLDERS_SHOWN as u64),
+        ("ExplainAnswer/properties/endings/maxItems", limits::ENDINGS_PER_RESOURCE as u64),
+    ] {
+        assert_eq!(at(pointer), bound, "{pointer}");
+    }
+}
