@@ -21,7 +21,8 @@ fn build() -> PathBuf {
         .status()
         .expect("cargo started this test, so it can be started");
     assert!(built.success(), "to repeat: cargo build --release --package leasehold-cli");
-    root().join("target/release/leasehold")
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("release/leasehold")
 }
 
 /// The workspace root.

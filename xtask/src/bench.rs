@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::parts::Parts;
-use crate::run::{Line, root};
+use crate::run::{Line, release_binary};
 
 /// The workloads that the promises name, each against a fresh server in a temporary directory.
 const WORKLOADS: &[&str] =
@@ -14,7 +14,7 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
     let seconds = args.first().map_or("10", String::as_str);
     let mut parts = Parts::new();
     if parts.check("release build", &Line::cargo("build --release --quiet -p leasehold-cli")) {
-        let binary = root().join("target/release/leasehold").display().to_string();
+        let binary = release_binary().display().to_string();
         for workload in WORKLOADS {
             let line = Line::new(&binary, &format!("bench {workload} --duration {seconds}s --own-server"));
             parts.check(workload, &line);

@@ -95,6 +95,12 @@ pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the workspace").to_owned()
 }
 
+/// The release build of the `leasehold` binary.
+pub(crate) fn release_binary() -> PathBuf {
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    target.join("release/leasehold")
+}
+
 /// Whether a program of this name can be found.
 pub(crate) fn on_path(program: impl AsRef<OsStr>) -> bool {
     let program = program.as_ref();

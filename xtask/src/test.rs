@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use crate::needs;
 use crate::parts::Parts;
-use crate::run::{Line, root};
+use crate::run::{Line, release_binary};
 
 /// Building the tests can bring out lints that clippy alone does not see; all of them are errors.
 const CLIPPY: &str = "clippy --workspace --all-targets --quiet -- -D warnings";
@@ -103,5 +103,5 @@ fn whole(target: &str, args: &[String]) -> Line {
     // Figures and skipped parts are printed by tests that pass; they should be seen.
     let line = Line::cargo(&format!("test -p leasehold-tests --test {target} --no-fail-fast -- --nocapture"));
     let line = args.iter().fold(line, |line, arg| line.arg(arg));
-    line.env("LEASEHOLD_BIN", &root().join("target/release/leasehold").display().to_string())
+    line.env("LEASEHOLD_BIN", &release_binary().display().to_string())
 }
