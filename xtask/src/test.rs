@@ -71,7 +71,7 @@ pub(crate) fn drill(args: &[String]) -> ExitCode {
     };
     let mut parts = Parts::new();
     if release(&mut parts) {
-        let line = whole("e2e", &["kill9".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
+        let line = whole("e2e", &["kill9::".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
         parts.tests("drill kill9", &line);
     }
     parts.finish()
