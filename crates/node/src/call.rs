@@ -12,7 +12,7 @@ pub struct Call {
     pub identity: Option<Box<str>>,
     /// Makes a retry the same command.
     pub key: Option<RequestKey>,
-    /// What is asked.
+    /// What is asked. Never [`Command::Withdraw`]: dropping the future of the waiting acquire does that.
     pub command: Command,
 }
 

@@ -12,8 +12,9 @@
 
 mod bodies;
 mod outbox;
+mod work;
 
-use leasehold_core::{Counts, Decision, Event, EventAt, Fact, LockTable, Reply, Request, Ticket};
+use leasehold_core::{Counts, Decision, EventAt, Fact, LockTable, Request, Ticket};
 use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
@@ -21,49 +22,7 @@ use crate::{Call, Durable, StopReason, SubmitError};
 use bodies::{Bodies, Body};
 use outbox::{Outbox, Parcel};
 
-/// What the driver is to do next. Nothing else is begun before its outcome is reported.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum Work {
-    /// Append this; report with [`State::appended`].
-    Append(Batch),
-    /// Confirm the epoch; report with [`State::confirmed`].
-    Confirm,
-}
-
-/// How things go on after an outcome.
-#[derive(Debug)]
-pub enum Next {
-    /// It is durable; look for deliveries and further work.
-    Committed(CommittedBatch),
-    /// The epoch is confirmed; look for deliveries and further work.
-    Confirmed,
-    /// Do the same work again, with the same bytes, until it is known (J3). Given up after 2 s with [`State::stop`].
-    Again(String),
-    /// Stop answering at once (N2); then call [`State::stop`].
-    Stop(StopReason),
-}
-
-/// A batch that has just become durable.
-#[derive(Debug)]
-pub struct CommittedBatch {
-    /// Where.
-    pub slot: Slot,
-    /// How many facts.
-    pub facts: usize,
-    /// How many bytes.
-    pub bytes: usize,
-    /// The events of its facts in order, with the time they were decided at; numbered from 0 as [`crate::EventId`].
-    pub events: Vec<(WallTime, Event)>,
-}
-
-/// Something that may leave the node.
-#[derive(Debug)]
-pub enum Delivery {
-    /// The reply to a command.
-    Reply(Ticket, Durable<Reply>),
-    /// An event that is not journaled.
-    Live(WallTime, Event),
-}
+pub use work::{CommittedBatch, Delivery, Next, Work};
 
 /// Work in flight.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! Waiting, handing over, leaving.
 
-use leasehold_core::{Command, Reply};
+use leasehold_core::Reply;
 use leasehold_types::RequestKey;
 
 use super::world::*;
@@ -89,16 +89,4 @@ async fn many_waiters_are_served_in_order() {
         assert_eq!(token(waiter.await.unwrap().unwrap().get()), u64::from(n) + 2);
         holder = n;
     }
-}
-
-#[tokio::test]
-async fn a_withdrawal_of_a_stranger_does_nothing() {
-    let world = World::new().await;
-    world.grant("r", 1).await;
-    let waiter = leasehold_core::Ticket(u64::MAX);
-    let handle = world.handle.clone();
-    let stranger = tokio::spawn(async move { handle.submit(call(Command::Withdraw { waiter })).await });
-    world.settle().await;
-    assert!(matches!(world.ask(show(1)).await, Reply::Lease(_)));
-    stranger.abort();
 }
