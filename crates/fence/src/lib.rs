@@ -49,6 +49,8 @@ pub mod postgres;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod rollout;
+#[cfg(feature = "signed")]
+pub mod signed;
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
