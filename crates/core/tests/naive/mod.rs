@@ -4,6 +4,7 @@
 
 mod answers;
 mod compare;
+mod grants;
 mod retry;
 mod time;
 
