@@ -1,0 +1,117 @@
+//! The journal on Redis: one script commits a batch. For efficiency locks only.
+//!
+//! [`RedisJournal`] keeps the contract of [`leasehold_journal`] as long as one Redis keeps its memory. Redis acknowledges
+//! before its replicas have a write, so its fail-over can lose what was acknowledged: the class is always
+//! [`Durability::Lossy`], and correctness locks are refused on it. [`RedisConfig`] says where the engine is; several
+//! clusters share one Redis by name.
+//!
+//! What fences: one script compares the field `epoch` with the writer's own epoch and nonce, and the field `tail` with the
+//! slot before, and writes only then. Redis runs one script at a time.
+//!
+//! What it does: notices a Redis that went back. Every call looks at the tail; one that is not ours under our own epoch is
+//! [`leasehold_journal::Outcome::Failed`]. What it does not do: Sentinel, Redis Cluster's redirections, several masters.
+
+mod claim;
+mod client;
+mod config;
+mod fill;
+mod keys;
+mod reader;
+mod settings;
+mod snapshots;
+mod txn;
+mod writer;
+
+pub use config::{InvalidConfig, RedisConfig};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_journal::remote::record::{Identity, Stage};
+use leasehold_journal::remote::{check_tail, last_whole};
+use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
+use leasehold_types::Durability;
+
+use client::{Client, Connector};
+use keys::Keys;
+use reader::RedisReader;
+use snapshots::RedisSnapshots;
+use writer::RedisWriter;
+
+/// A journal on Redis. Any number of nodes may open it, each fencing those before.
+#[derive(Clone)]
+pub struct RedisJournal {
+    connector: Connector,
+}
+
+impl RedisJournal {
+    /// Connects to nothing yet.
+    pub fn new(config: RedisConfig) -> Self {
+        let keys = Keys::new(config.name());
+        Self { connector: Connector { config: Arc::new(config), keys } }
+    }
+
+    /// Checks that the tail is where the head says (J12); with `accept_loss`, cuts after the last whole slot.
+    async fn check(
+        &self,
+        client: &Client,
+        claimed: &claim::Claimed,
+        reader: &mut RedisReader,
+        accept_loss: bool,
+    ) -> Result<(Tail, Option<String>), OpenError> {
+        if !accept_loss {
+            return check_tail(reader, claimed.tail).await.map(|()| (claimed.tail, None));
+        }
+        let Some((whole, why)) = last_whole(reader, claimed.tail).await? else {
+            return Ok((claimed.tail, None));
+        };
+        fill::cut(client, claimed, whole).await?;
+        Ok((whole, Some(format!("slots {} to {}: {why}", whole.slot.next(), claimed.tail.slot))))
+    }
+}
+
+impl std::fmt::Debug for RedisJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connector.config.fmt(f)
+    }
+}
+
+#[async_trait]
+impl Journal for RedisJournal {
+    fn kind(&self) -> &'static str {
+        "redis"
+    }
+
+    async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
+        let connector = &self.connector;
+        let client = connector.connect().await.map_err(claim::refuse)?;
+        settings::check(&client).await?;
+        claim::probe(&client).await?;
+        let claimed = claim::claim(&client, &wanted).await?;
+        let mut reader = RedisReader::new(connector.clone());
+        let (tail, loss) = self.check(&client, &claimed, &mut reader, wanted.accept_loss).await?;
+        // The first commit of a recovery says that it was one.
+        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
+        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
+        let holder = claimed.holder;
+        Ok(Opened {
+            cluster: claimed.identity.cluster,
+            epoch: holder.epoch,
+            tail,
+            durability: Durability::Lossy,
+            reader: Box::new(reader),
+            writer: Box::new(RedisWriter::new(connector.clone(), holder, tail, client, recovered)),
+            snapshots: Box::new(RedisSnapshots::new(connector.clone(), holder)),
+            loss,
+        })
+    }
+
+    async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
+        Ok(Box::new(RedisReader::new(self.connector.clone())))
+    }
+
+    async fn import(&self, from: &mut dyn Reader) -> Result<Tail, ImportError> {
+        let client = self.connector.connect().await.map_err(claim::refuse)?;
+        fill::fill(&client, from).await
+    }
+}

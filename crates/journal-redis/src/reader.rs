@@ -1,0 +1,138 @@
+//! Reads a journal; what belongs together is read by one call of the script.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use leasehold_journal::remote::record::{
+    Holder, Identity, Pointer, Stage, decode_number, decode_slot, decode_tail,
+};
+use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
+use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
+use leasehold_types::Slot;
+
+use crate::client::{Client, Connector, Trouble};
+use crate::keys::{self, BEAT, EPOCH, IDENTITY, LOW, SNAPSHOT, TAIL};
+use crate::txn::{Answer, Field, Txn};
+
+/// As many slots as one read gives: Redis does nothing else meanwhile.
+const SLOTS_PER_READ: u64 = 64;
+
+pub(crate) struct RedisReader {
+    connector: Connector,
+    /// None until the first use and after an error.
+    client: Option<Client>,
+    chunks: ChunkCheck,
+}
+
+impl RedisReader {
+    pub(crate) fn new(connector: Connector) -> Self {
+        Self { connector, client: None, chunks: ChunkCheck::default() }
+    }
+
+    /// Reads several things as of one moment; the client is kept only if it worked.
+    async fn read(&mut self, fields: Vec<Field>) -> Result<Answer, ReadError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => self.connector.connect().await.map_err(unavailable)?,
+        };
+        let answer = client.run(&Txn::read(fields)).await.map_err(unavailable)?;
+        self.client = Some(client);
+        Ok(answer)
+    }
+
+    /// The pointer to the current snapshot.
+    async fn pointer(&mut self) -> Result<Option<Pointer>, ReadError> {
+        let answer = self.read(vec![Field::head(IDENTITY), Field::head(SNAPSHOT)]).await?;
+        if identity_of(&answer).is_none() {
+            return Ok(None);
+        }
+        let decode = |bytes: &Bytes| Pointer::decode(bytes).ok_or_else(|| damaged(SNAPSHOT));
+        answer.value(1).map(decode).transpose()
+    }
+
+    /// One chunk as stored, if the snapshot is still the current one.
+    async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let current = self.pointer().await?.filter(|pointer| pointer.info == *snapshot);
+        let id = current.ok_or(ReadError::Replaced)?.id;
+        let chunk = keys::chunk(snapshot.at.slot, &id, index);
+        let answer = self.read(vec![Field::head(SNAPSHOT), chunk]).await?;
+        match (answer.value(1), answer.value(0).and_then(|bytes| Pointer::decode(bytes))) {
+            (Some(chunk), _) => Ok(chunk.clone()),
+            (None, Some(now)) if now.id == id => {
+                Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing")))
+            }
+            _ => Err(ReadError::Replaced),
+        }
+    }
+}
+
+/// The identity, read first, unless the journal is only begun to be filled.
+fn identity_of(answer: &Answer) -> Option<Identity> {
+    answer
+        .value(0)
+        .and_then(|bytes| Identity::decode(bytes))
+        .filter(|identity| identity.stage > Stage::Filling)
+}
+
+fn unavailable(trouble: Trouble) -> ReadError {
+    ReadError::Unavailable(trouble.to_string())
+}
+
+fn damaged(field: &str) -> ReadError {
+    ReadError::Corrupt {
+        place: format!("field {field}"),
+        detail: "it is missing or has a wrong length".to_owned(),
+    }
+}
+
+#[async_trait]
+impl Reader for RedisReader {
+    async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
+        Ok(self.pointer().await?.map(|pointer| pointer.info))
+    }
+
+    async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        for before in self.chunks.needs_from(snapshot, index)..index {
+            let chunk = self.stored_chunk(snapshot, before).await?;
+            self.chunks.take(&chunk)?;
+        }
+        let chunk = self.stored_chunk(snapshot, index).await?;
+        self.chunks.take(&chunk)?;
+        Ok(chunk)
+    }
+
+    async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {
+        let from = from.max(Slot(1));
+        let wanted = (from.0..from.0.saturating_add(SLOTS_PER_READ)).map(Slot);
+        let mut fields = vec![Field::head(IDENTITY), Field::head(LOW), Field::head(TAIL)];
+        fields.extend(wanted.clone().map(keys::slot));
+        let answer = self.read(fields).await?;
+        if identity_of(&answer).is_none() {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        let low = answer.value(1).and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged(LOW))?;
+        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged(TAIL))?;
+        if from.0 <= low {
+            return Ok(Slots::Compacted { oldest: Slot(low).next() });
+        }
+        if from > tail.slot {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        let stored = wanted.take_while(|slot| *slot <= tail.slot).zip(answer.values_from(3));
+        let found: Vec<_> = stored.map_while(|(slot, bytes)| decode_slot(slot, bytes?)).collect();
+        if found.is_empty() {
+            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
+        }
+        whole_prefix(from, found).map(Slots::Found)
+    }
+
+    async fn head(&mut self) -> Result<Head, ReadError> {
+        let answer = self.read([IDENTITY, EPOCH, TAIL, BEAT].map(Field::head).into()).await?;
+        let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
+        let cluster = identity_of(&answer).ok_or_else(nobody)?.cluster;
+        let Holder { epoch, nonce } =
+            answer.value(1).and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged(EPOCH))?;
+        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged(TAIL))?;
+        let beat = answer.value(3).and_then(|bytes| decode_number(bytes)).unwrap_or(0);
+        Ok(Head { cluster, epoch, nonce, tail, beat })
+    }
+}

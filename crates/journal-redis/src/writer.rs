@@ -1,0 +1,173 @@
+//! The one writer of an epoch.
+
+use async_trait::async_trait;
+use leasehold_journal::remote::record::{
+    Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
+};
+use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_types::Slot;
+
+use crate::client::{Client, Connector, Trouble};
+use crate::keys::{self, BEAT, EPOCH, IDENTITY, TAIL};
+use crate::txn::{Field, Txn};
+
+/// While the script copies a body Redis does nothing else, so bodies are kept small.
+pub(crate) const LIMITS: Limits =
+    Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
+
+/// What an append came to, and the tail that the engine had when it refused.
+pub(crate) struct Appended {
+    pub(crate) outcome: Outcome,
+    tail: Option<Tail>,
+}
+
+/// One attempt to commit a batch: if the epoch is ours and the tail is the one before, then tail and slot are written.
+/// `recovered` is written with them.
+pub(crate) async fn append(
+    client: &Client,
+    holder: Holder,
+    recovered: Option<Identity>,
+    batch: &Batch,
+) -> Result<Appended, Trouble> {
+    let Some(before) = batch.slot.0.checked_sub(1) else {
+        return Ok(Appended { outcome: Outcome::Conflict(None), tail: None });
+    };
+    let (before, hash) = (Tail { slot: Slot(before), hash: batch.prev_hash }, chain(batch, holder.epoch));
+    let mut txn = Txn {
+        compare: vec![(EPOCH, Some(holder.encode())), (TAIL, Some(encode_tail(before)))],
+        set: vec![
+            (keys::slot(batch.slot), encode_slot(batch, holder.epoch, hash)),
+            (Field::head(TAIL), encode_tail(Tail { slot: batch.slot, hash })),
+        ],
+        delete: Vec::new(),
+        get: vec![Field::head(EPOCH), Field::head(TAIL), keys::slot(batch.slot)],
+    };
+    txn.set.extend(recovered.map(|identity| (Field::head(IDENTITY), identity.encode())));
+    let answer = client.run(&txn).await?;
+    let tail = answer.value(1).and_then(|bytes| decode_tail(bytes));
+    // A field past the tail is what an unfinished attempt to fill the journal has left: it is no slot.
+    let is_slot = tail.is_some_and(|tail| batch.slot <= tail.slot);
+    let found = answer.value(2).filter(|_| is_slot).and_then(|bytes| decode_slot(batch.slot, bytes));
+    let outcome = match found {
+        _ if answer.succeeded => Outcome::Committed,
+        _ if answer.value(0) != Some(&holder.encode()) => Outcome::Fenced,
+        Some(found) if found.batch == *batch => Outcome::Committed,
+        Some(found) => Outcome::Conflict(Some(found.batch.id)),
+        None => Outcome::Conflict(None),
+    };
+    Ok(Appended { outcome, tail })
+}
+
+pub(crate) struct RedisWriter {
+    connector: Connector,
+    holder: Holder,
+    beats: u64,
+    /// The tail after the last commit. A Redis that shows a shorter one has lost writes (J9).
+    tail: Tail,
+    /// The tail if an append in doubt has happened.
+    in_doubt: Option<Tail>,
+    /// What the journal is once this writer has committed something, when it was opened by a recovery.
+    recovered: Option<Identity>,
+    /// None after an unknown outcome: the next attempt is made on a new connection.
+    client: Option<Client>,
+}
+
+impl RedisWriter {
+    pub(crate) fn new(
+        connector: Connector,
+        holder: Holder,
+        tail: Tail,
+        client: Client,
+        recovered: Option<Identity>,
+    ) -> Self {
+        Self { connector, holder, beats: 0, tail, in_doubt: None, recovered, client: Some(client) }
+    }
+
+    /// Takes the client out, or makes a new one. It is put back only after a known outcome.
+    async fn client(&mut self) -> Result<Client, Trouble> {
+        match self.client.take() {
+            Some(client) => Ok(client),
+            None => self.connector.connect().await,
+        }
+    }
+
+    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+        let client = self.client().await?;
+        let after = Tail { slot: batch.slot, hash: chain(batch, self.holder.epoch) };
+        let follows = batch.slot == self.tail.slot.next();
+        if follows {
+            self.in_doubt = Some(after);
+        }
+        let appended = append(&client, self.holder, self.recovered, batch).await?;
+        self.client = Some(client);
+        if appended.outcome == Outcome::Committed && follows {
+            (self.tail, self.in_doubt) = (after, None);
+        }
+        let refused = matches!(appended.outcome, Outcome::Conflict(_));
+        Ok(if refused && !self.is_known(appended.tail) { lost() } else { appended.outcome })
+    }
+
+    async fn try_beat(&mut self) -> Result<Outcome, Trouble> {
+        let client = self.client().await?;
+        self.beats += 1;
+        let txn = Txn {
+            compare: vec![(EPOCH, Some(self.holder.encode()))],
+            set: vec![(Field::head(BEAT), encode_number(self.beats))],
+            delete: Vec::new(),
+            get: vec![Field::head(TAIL)],
+        };
+        let answer = client.run(&txn).await?;
+        self.client = Some(client);
+        if !answer.succeeded {
+            return Ok(Outcome::Fenced);
+        }
+        let known = self.is_known(answer.value(0).and_then(|bytes| decode_tail(bytes)));
+        Ok(if known { Outcome::Committed } else { lost() })
+    }
+
+    /// Whether a tail of our own epoch is one that we have made.
+    fn is_known(&self, tail: Option<Tail>) -> bool {
+        tail == Some(self.tail) || (tail.is_some() && tail == self.in_doubt)
+    }
+}
+
+/// Our epoch is current, and yet the tail is another: after a fail-over of its own Redis has forgotten commits.
+fn lost() -> Outcome {
+    Outcome::Failed(
+        "Redis has lost acknowledged writes: the tail is not the one that was committed".to_owned(),
+    )
+}
+
+#[async_trait]
+impl Writer for RedisWriter {
+    async fn append(&mut self, batch: &Batch) -> Outcome {
+        if batch.body.len() > LIMITS.body_bytes {
+            return match self.confirm().await {
+                Confirmation::Fenced => Outcome::Fenced,
+                _ => Outcome::Conflict(None),
+            };
+        }
+        self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+    }
+
+    /// A write. It does not make a deposed master silent: nothing does, and the class says so.
+    async fn confirm(&mut self) -> Confirmation {
+        match self.beat().await {
+            Outcome::Committed => Confirmation::Current,
+            Outcome::Fenced => Confirmation::Fenced,
+            other => Confirmation::Unknown(format!("{other:?}")),
+        }
+    }
+
+    async fn beat(&mut self) -> Outcome {
+        self.try_beat().await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+    }
+
+    fn limits(&self) -> Limits {
+        LIMITS
+    }
+
+    fn room(&self) -> Room {
+        Room::Plenty
+    }
+}
