@@ -1,4 +1,5 @@
 //! `leasehold run` as a process, against a server inside this one whose network can be cut.
+#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

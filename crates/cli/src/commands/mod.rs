@@ -14,7 +14,7 @@ mod status;
 mod watch;
 
 use std::future::Future;
-use std::io;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use clap::CommandFactory as _;
@@ -49,14 +49,21 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
         }
         Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
         Plan::Completions(shell) => {
-            clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut io::stdout());
-            Ok(Exit::Done)
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
+            print(&script)
         }
         Plan::Man => {
-            clap_mangen::Man::new(Cli::command()).render(&mut io::stdout()).map_err(Failure::output)?;
-            Ok(Exit::Done)
+            let mut page = Vec::new();
+            clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Failure::output)?;
+            print(&page)
         }
     }
+}
+
+fn print(bytes: &[u8]) -> Result<Exit, Failure> {
+    io::stdout().write_all(bytes).map_err(Failure::output)?;
+    Ok(Exit::Done)
 }
 
 async fn answer(client: &Client, out: &mut Out, ask: Ask) -> Result<Exit, Failure> {
