@@ -41,6 +41,9 @@ async fn append(opened: &mut Opened, tail: &mut Tail, facts: usize) -> Duration 
 }
 
 fn tell(what: &str, mut times: Vec<Duration>) {
+    if times.is_empty() {
+        return;
+    }
     times.sort_unstable();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_micros();
     let (p50, p99, p999, most) = (at(0.5), at(0.99), at(0.999), at(1.0));
@@ -57,12 +60,15 @@ async fn main() {
     let mut opened = journal.open(claim()).await.expect("a new journal opens");
     println!("founding: {:?}", start.elapsed());
     let mut tail = opened.tail;
-    for (facts, appends) in [(1, 20_000), (64, 10_000), (1, 5_000)] {
-        let mut times = Vec::new();
+    let spare = dir.path().join("journal/spare");
+    for (facts, appends) in [(1, 30_000), (64, 20_000)] {
+        let (mut quiet, mut busy) = (Vec::new(), Vec::new());
         for _ in 0..appends {
+            let times = if spare.exists() { &mut quiet } else { &mut busy };
             times.push(append(&mut opened, &mut tail, facts).await);
         }
-        tell(&format!("append of {facts} facts"), times);
+        tell(&format!("append of {facts} facts"), quiet);
+        tell(&format!("append of {facts} facts while a segment is being prepared"), busy);
     }
     drop(opened);
 
