@@ -267,8 +267,9 @@ impl Naive {
         self.remembered.push(Remembered { number: self.remembered_ever, at: self.now, tenant, what });
     }
 
-    pub(crate) fn unseen(&self) -> Vec<LeaseId> {
-        self.sessions.iter().flat_map(|session| session.unseen.iter().copied()).collect()
+    pub(crate) fn unseen(&self) -> Vec<(SessionId, LeaseId)> {
+        let of = |session: &Session| session.unseen.iter().map(|id| (session.id, *id)).collect::<Vec<_>>();
+        self.sessions.iter().flat_map(of).collect()
     }
 
     /// The node crashed; another has what was journaled.

@@ -170,8 +170,8 @@ pub(crate) struct Known {
     pub(crate) sessions: Vec<SessionId>,
     pub(crate) waiting: Vec<Ticket>,
     pub(crate) tokens: Vec<u64>,
-    /// Leases whose ending their session has not seen.
-    pub(crate) unseen: Vec<LeaseId>,
+    /// Sessions, each with a lease whose ending it has not seen.
+    pub(crate) unseen: Vec<(SessionId, LeaseId)>,
 }
 
 impl Known {
@@ -236,15 +236,17 @@ impl Asked {
                 let (owner, ttl) = (owner(*who), ttl(*ms));
                 Command::OpenSession(OpenSession { session_id, owner, ttl, labels: Labels::default() })
             }
-            What::Keep(session, ms, seen) => Command::RenewSession(RenewSession {
-                session_id: lately(sessions, *session),
-                ttl: ms.map(ttl),
-                seen_ended: seen
-                    .iter()
-                    .map(|n| lately(if unseen.is_empty() { leases } else { unseen }, *n))
-                    .collect(),
-                report: RenewalReport::default(),
-            }),
+            What::Keep(session, ms, seen) => {
+                let mut session_id = lately(sessions, *session);
+                let mut seen_ended: Vec<_> = seen.iter().map(|n| lately(leases, *n)).collect();
+                if let (Some(n), false) = (seen.first(), unseen.is_empty()) {
+                    let (of, lease_id) = lately(unseen, *n);
+                    session_id = of;
+                    seen_ended.push(lease_id);
+                }
+                let (ttl, report) = (ms.map(ttl), RenewalReport::default());
+                Command::RenewSession(RenewSession { session_id, ttl, seen_ended, report })
+            }
             What::Close(session, by_operator) => Command::CloseSession {
                 session_id: lately(sessions, *session),
                 by_operator: by_operator.then(operator),
