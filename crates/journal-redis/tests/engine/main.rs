@@ -1,0 +1,128 @@
+//! What only a real Redis shows: crashes, pauses, lost answers, lost memory, settings.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+
+mod kit;
+mod proxy;
+
+use leasehold_journal::{Confirmation, Journal, OpenError, Outcome};
+use leasehold_testbed::{Setup, redis, redis_with};
+use leasehold_types::{Durability, Slot};
+
+use kit::{Node, claim, journal, read_all};
+use proxy::Proxy;
+
+fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(_))
+}
+
+/// A command of the test's own.
+async fn raw(url: &str, command: &[&str]) {
+    let client = ::redis::Client::open(url).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    ::redis::cmd(command[0]).arg(&command[1..]).exec_async(&mut connection).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_engine_that_crashed_and_came_back_has_the_batch_once() {
+    let server = redis();
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("before").await;
+    server.kill(0);
+    let batch = node.batch("in doubt");
+    for _ in 0..2 {
+        let outcome = node.append(&batch).await;
+        assert!(is_unknown(&outcome), "{outcome:?}");
+    }
+    server.restart(0);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    assert_eq!(node.opened.writer.confirm().await, Confirmation::Current);
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
+    let server = redis();
+    let mut node = Node::open(&journal(server.url())).await;
+    server.pause(0);
+    let batch = node.batch("paused");
+    let outcome = node.append(&batch).await;
+    assert!(is_unknown(&outcome), "{outcome:?}");
+    assert!(journal(server.url()).open(claim()).await.is_err());
+    server.resume(0);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_found_to_be_ours() {
+    let server = redis();
+    let proxy = Proxy::before(server.url()).await;
+    let mut node = Node::open(&journal(proxy.url())).await;
+    for round in 1..=5 {
+        let batch = node.batch("answer lost");
+        proxy.lose_next_answer();
+        let outcome = node.append(&batch).await;
+        assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
+        assert_eq!(node.append(&batch).await, Outcome::Committed, "round {round}");
+    }
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 5);
+}
+
+#[tokio::test]
+async fn a_stale_writer_is_fenced_in_everything_it_does() {
+    let server = redis();
+    let journal = journal(server.url());
+    let mut old = Node::open(&journal).await;
+    old.commit("old").await;
+    old.opened.snapshots.begin(old.tail).await.unwrap();
+    let mut new = Node::open(&journal).await;
+    new.commit("new").await;
+    let batch = old.batch("zombie");
+    assert_eq!(old.append(&batch).await, Outcome::Fenced);
+    assert_eq!(old.opened.writer.confirm().await, Confirmation::Fenced);
+    assert!(old.opened.snapshots.chunk("stale".into()).await.is_err());
+    assert_eq!(old.opened.snapshots.install(Slot(2)).await, Outcome::Fenced);
+    assert_eq!(read_all(new.opened.reader.as_mut()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_redis_that_went_back_is_noticed_by_the_next_call() {
+    let server = redis_with(&Setup::default().set("appendonly", "no"));
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("kept").await;
+    raw(server.url(), &["COPY", "leasehold:{main}:head", "backup"]).await;
+    node.commit("lost").await;
+    // As after a fail-over to a replica that had not heard of the last write.
+    raw(server.url(), &["COPY", "backup", "leasehold:{main}:head", "REPLACE"]).await;
+    let batch = node.batch("next");
+    assert!(matches!(node.append(&batch).await, Outcome::Failed(_)));
+    assert!(matches!(node.opened.writer.beat().await, Outcome::Failed(_)));
+    assert!(matches!(node.opened.writer.confirm().await, Confirmation::Unknown(_)));
+    // One that has forgotten everything has forgotten our epoch too.
+    raw(server.url(), &["FLUSHALL"]).await;
+    assert_eq!(node.append(&batch).await, Outcome::Fenced);
+}
+
+#[tokio::test]
+async fn it_is_lossy_and_refuses_a_redis_that_evicts() {
+    let server = redis();
+    assert_eq!(Node::open(&journal(server.url())).await.opened.durability, Durability::Lossy);
+    let evicting = Setup::default().set("maxmemory", "100mb").set("maxmemory-policy", "allkeys-lru");
+    let server = redis_with(&evicting);
+    let refused = journal(server.url()).open(claim()).await;
+    assert!(matches!(refused, Err(OpenError::Unsuitable(_))), "{refused:?}");
+}
+
+#[tokio::test]
+async fn a_missing_last_slot_is_refused() {
+    let server = redis();
+    let journal = journal(server.url());
+    let mut node = Node::open(&journal).await;
+    node.commit("one").await;
+    node.commit("two").await;
+    raw(server.url(), &["HDEL", "leasehold:{main}:slots", "2"]).await;
+    let opened = journal.open(claim()).await;
+    assert!(matches!(&opened, Err(OpenError::Corrupt { place, .. }) if place == "slot 2"), "{opened:?}");
+}
