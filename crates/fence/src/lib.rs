@@ -36,6 +36,7 @@ pub mod cas;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod contract;
+pub mod effects;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "http")]
@@ -87,6 +88,12 @@ mod guide {
     #[cfg(feature = "sqlite")]
     #[doc = include_str!("../../../docs/guide/fences/rollout.md")]
     struct Rollout;
+    #[cfg(all(feature = "effects", feature = "sqlite"))]
+    #[doc = include_str!("../../../docs/guide/fences/side-effects.md")]
+    struct SideEffects;
+    #[cfg(feature = "signed")]
+    #[doc = include_str!("../../../docs/guide/fences/signed-tokens.md")]
+    struct SignedTokens;
     #[cfg(feature = "sqlite")]
     #[doc = include_str!("../../../docs/guide/fences/sqlite.md")]
     struct Sqlite;

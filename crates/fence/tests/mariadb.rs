@@ -248,6 +248,33 @@ async fn names_are_compared_byte_for_byte() {
     }
 }
 
+#[tokio::test]
+async fn the_ledger_tells_a_successor_what_was_begun() {
+    use leasehold_fence::effects::Began;
+    let database = Database::new().await.with(ddl::ledger(Dialect::Mariadb).up()).await;
+    let (fence, mut conn) = (Fence::of(&name("r")), database.connect().await);
+    let operation = leasehold_types::RequestKey::new("invoice 17").unwrap();
+    let mut at = async |token: u64, ends: bool| {
+        let mut tx = conn.start_transaction(TxOpts::default()).await.unwrap();
+        let mut admitted = mariadb::admit(&mut tx, &fence, &grant("r", token).write()).await.ok()?;
+        let began = match ends {
+            true => mariadb::ledger::end(&mut admitted, &operation, "sent").await.map(|()| Began::Fresh),
+            false => mariadb::ledger::begin(&mut admitted, &operation).await,
+        };
+        let began = began.ok()?;
+        tx.commit().await.unwrap();
+        Some(began)
+    };
+    let token = |number| leasehold_types::FencingToken::new(number).unwrap();
+    assert_eq!(at(5, true).await, None, "what was not begun cannot end");
+    assert_eq!(at(5, false).await, Some(Began::Fresh));
+    assert_eq!(at(5, false).await, Some(Began::Again));
+    assert_eq!(at(6, false).await, Some(Began::Unfinished { token: token(5) }));
+    assert_eq!(at(5, true).await, None, "the old holder comes too late to end it");
+    assert_eq!(at(6, true).await, Some(Began::Fresh));
+    assert_eq!(at(7, false).await, Some(Began::Done { token: token(6), outcome: "sent".to_owned() }));
+}
+
 mod triggers {
     use leasehold_fence::mariadb::Refused;
     use leasehold_fence::sql::ddl::Guarded;

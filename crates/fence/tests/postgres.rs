@@ -225,6 +225,33 @@ async fn a_force_released_grant_is_shut_out_before_there_is_a_successor() {
     assert_eq!(word(&postgres::claim(&client, &fence, &grant("r", 6)).await), "admitted");
 }
 
+#[tokio::test]
+async fn the_ledger_tells_a_successor_what_was_begun() {
+    use leasehold_fence::effects::Began;
+    let database = Database::new().await.with(&ddl::ledger(Dialect::Postgres).up_script()).await;
+    let (fence, mut client) = (Fence::of(&name("r")), database.connect().await);
+    let operation = leasehold_types::RequestKey::new("invoice 17").unwrap();
+    let mut at = async |token: u64, ends: bool| {
+        let tx = client.transaction().await.unwrap();
+        let admitted = postgres::admit(&tx, &fence, &grant("r", token).write()).await.ok()?;
+        let began = match ends {
+            true => postgres::ledger::end(&admitted, &operation, "sent").await.map(|()| Began::Fresh),
+            false => postgres::ledger::begin(&admitted, &operation).await,
+        };
+        let began = began.ok()?;
+        tx.commit().await.unwrap();
+        Some(began)
+    };
+    let token = |number| leasehold_types::FencingToken::new(number).unwrap();
+    assert_eq!(at(5, true).await, None, "what was not begun cannot end");
+    assert_eq!(at(5, false).await, Some(Began::Fresh));
+    assert_eq!(at(5, false).await, Some(Began::Again));
+    assert_eq!(at(6, false).await, Some(Began::Unfinished { token: token(5) }));
+    assert_eq!(at(5, true).await, None, "the old holder comes too late to end it");
+    assert_eq!(at(6, true).await, Some(Began::Fresh));
+    assert_eq!(at(7, false).await, Some(Began::Done { token: token(6), outcome: "sent".to_owned() }));
+}
+
 mod triggers {
     use futures_util::SinkExt;
     use leasehold_fence::postgres::Refused;

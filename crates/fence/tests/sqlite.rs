@@ -287,3 +287,32 @@ mod triggers {
         assert_eq!(left, 0);
     }
 }
+
+#[test]
+fn the_ledger_tells_a_successor_what_was_begun() {
+    use leasehold_fence::effects::Began;
+    let file = File::new().with(&ddl::ledger(Dialect::Sqlite).up_script());
+    let (fence, mut connection) = (Fence::of(&name("r")), file.open());
+    let operation = leasehold_types::RequestKey::new("invoice 17").unwrap();
+    let mut at = |token: u64, ends: bool| {
+        let tx = connection.transaction_with_behavior(TransactionBehavior::Immediate).unwrap();
+        let admitted = sqlite::admit(&tx, &fence, &grant("r", token).write())
+            .map_err(|error| word::<(), _>(&Err(error)))?;
+        let began = match ends {
+            true => sqlite::ledger::end(&admitted, &operation, "sent").map(|()| Began::Fresh),
+            false => sqlite::ledger::begin(&admitted, &operation),
+        };
+        let began = began.map_err(|error| word::<(), _>(&Err(error)))?;
+        tx.commit().unwrap();
+        Ok::<_, &str>(began)
+    };
+    let token = |number| leasehold_types::FencingToken::new(number).unwrap();
+    assert_eq!(at(5, true), Err("corrupt"), "what was not begun cannot end");
+    assert_eq!(at(5, false), Ok(Began::Fresh));
+    assert_eq!(at(5, false), Ok(Began::Again));
+    assert_eq!(at(6, false), Ok(Began::Unfinished { token: token(5) }));
+    assert_eq!(at(5, true), Err("stale"), "the old holder comes too late to end it");
+    assert_eq!(at(6, true), Ok(Began::Fresh));
+    assert_eq!(at(7, false), Ok(Began::Done { token: token(6), outcome: "sent".to_owned() }));
+    assert_eq!(at(7, true), Err("corrupt"), "it has ended");
+}

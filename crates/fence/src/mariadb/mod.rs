@@ -8,6 +8,7 @@
 //! the loser gets error 1213 and begins again. [`claim`] ahead of time avoids it.
 
 mod columns;
+pub mod ledger;
 mod session;
 mod table;
 

@@ -10,6 +10,7 @@
 //! statement before it failed. Do not commit after an error.
 
 mod columns;
+pub mod ledger;
 mod session;
 mod table;
 

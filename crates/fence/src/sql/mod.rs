@@ -26,6 +26,9 @@ pub use name::{InvalidIdentifier, TableName};
 /// The table with the rows of all fences in a database.
 pub const FENCE_TABLE: &str = "leasehold_fence";
 
+/// The table with the side effects that holders have begun and ended.
+pub const LEDGER_TABLE: &str = "leasehold_ledger";
+
 /// A way to speak SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {

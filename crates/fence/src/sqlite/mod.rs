@@ -5,6 +5,7 @@
 //! ([`rusqlite::TransactionBehavior::Immediate`]) and it waits instead.
 
 mod columns;
+pub mod ledger;
 mod session;
 mod table;
 

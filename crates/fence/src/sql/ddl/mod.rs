@@ -8,9 +8,9 @@ mod sqlite;
 
 use leasehold_types::ResourceName;
 
-use super::Dialect;
 use super::columns::{GUARD_COLUMN, TOKEN_COLUMN, WRITES_COLUMN};
 use super::name::{self, InvalidIdentifier, TableName};
+use super::{Dialect, LEDGER_TABLE};
 
 /// Statements that make something, and those that take it away again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -99,6 +99,23 @@ pub fn token_columns(dialect: Dialect, table: &TableName) -> Migration {
     let names = [WRITES_COLUMN, TOKEN_COLUMN, GUARD_COLUMN];
     let down = names.map(|column| format!("ALTER TABLE {quoted} DROP COLUMN {column}"));
     Migration { dialect, up: up.into(), down: down.into() }
+}
+
+/// The table with the side effects that holders have begun and ended; see [`effects`](crate::effects).
+pub fn ledger(dialect: Dialect) -> Migration {
+    let (text, key, engine) = match dialect {
+        Dialect::Mariadb => ("VARBINARY(512)", "VARBINARY(128)", " ENGINE = InnoDB"),
+        Dialect::Postgres | Dialect::Sqlite => ("TEXT", "TEXT", ""),
+    };
+    let up = format!(
+        "CREATE TABLE {LEDGER_TABLE} (\n\
+         \x20   resource  {text} NOT NULL, -- the lock under which it was begun\n\
+         \x20   operation {key} NOT NULL, -- the same for each attempt at it\n\
+         \x20   token     BIGINT NOT NULL, -- the grant that last began or ended it\n\
+         \x20   outcome   TEXT, -- NULL until it has ended\n\
+         \x20   PRIMARY KEY (resource, operation)\n){engine}"
+    );
+    Migration { dialect, up: vec![up], down: vec![format!("DROP TABLE {LEDGER_TABLE}")] }
 }
 
 /// Triggers that let no SQL write the table without the token of the lock that guards it. Needs [`base`].
