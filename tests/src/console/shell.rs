@@ -1,6 +1,7 @@
 //! One bash that runs step after step.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
@@ -50,8 +51,8 @@ impl Shell {
             .unwrap();
         let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
         let mut shell = Self { process, input, output, port, _directory: directory };
-        // `cargo run --release -- ARGS`: the program was built before.
-        shell.run("exec 2>&1; cargo() { shift 3; leasehold \"$@\"; }");
+        // `cargo run --release -- ARGS`: the program was built before. Servers end with the shell, however it ends.
+        shell.run("exec 2>&1; cargo() { shift 3; leasehold \"$@\"; }; trap 'kill $servers 2>/dev/null' EXIT");
         shell
     }
 
@@ -68,6 +69,8 @@ impl Shell {
     /// Leaves a server running, as in a second terminal; what it logs is then not part of the document. One that ends
     /// instead is shown as any command.
     fn serve(&mut self, command: &str) -> (String, i32) {
+        // A function in the background would be a shell with the server below it, which nobody could stop.
+        let command = command.replace("cargo run --release --", "leasehold");
         let started =
             self.step(&format!("{command} > serve.log 2>&1 & server=$!; servers=\"$servers $server\""));
         let mut http = Http::new(self.port);
@@ -112,8 +115,12 @@ fn is_foreground_server(command: &str) -> bool {
 
 impl Drop for Shell {
     fn drop(&mut self) {
-        // Servers that the document left running end with it. bash waits for nobody when it exits.
-        let _ = writeln!(self.input, "[ -z \"$servers\" ] || kill $servers 2>/dev/null; wait; exit");
+        // Servers that the document left running end by the trap.
+        let _ = writeln!(self.input, "exit");
         let _ = self.process.wait();
+        if !std::thread::panicking() {
+            let gone = || TcpStream::connect(("127.0.0.1", self.port)).is_err().then_some(());
+            until("the document's servers to end", READY, gone);
+        }
     }
 }
