@@ -1,4 +1,5 @@
 //! The committed code is what the proto file says.
+#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
 use std::fs;
 use std::path::Path;

@@ -4,7 +4,7 @@ use leasehold::Client;
 use leasehold::testing::TestServer;
 
 /// A client, and the server that lives as long as this, if it is our own.
-pub async fn connect(owner: &str) -> anyhow::Result<(Client, Option<TestServer>)> {
+pub(crate) async fn connect(owner: &str) -> anyhow::Result<(Client, Option<TestServer>)> {
     let (url, own) = match std::env::var("LEASEHOLD_SERVER") {
         Ok(url) => (url, None),
         Err(_) => {

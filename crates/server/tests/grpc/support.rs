@@ -1,0 +1,43 @@
+//! A server in this process, and clients of it.
+
+use std::sync::Arc;
+
+use leasehold_journal::MemoryJournal;
+use leasehold_node::RealClock;
+use leasehold_proto::v1::locks_client::LocksClient;
+use leasehold_server::logs::LogSink;
+use leasehold_server::{Components, RawConfig, Server};
+use leasehold_types::Durability;
+use tonic::transport::{Channel, Endpoint};
+
+/// A server over a journal in memory.
+pub(crate) struct Fixture {
+    pub(crate) server: Server,
+    _data: tempfile::TempDir,
+}
+
+impl Fixture {
+    pub(crate) async fn start() -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let raw = RawConfig {
+            listen: Some("127.0.0.1:0".into()),
+            data: Some(data.path().into()),
+            ..RawConfig::default()
+        };
+        let components = Components {
+            journal: Arc::new(MemoryJournal::with_durability(Durability::Durable)),
+            clock: Arc::new(RealClock),
+            log: LogSink::none(),
+        };
+        let server = Server::start(raw.resolve().unwrap(), components).await.unwrap();
+        Self { server, _data: data }
+    }
+
+    pub(crate) async fn channel(&self) -> Channel {
+        Endpoint::from_shared(self.server.url()).unwrap().connect().await.unwrap()
+    }
+
+    pub(crate) async fn client(&self) -> LocksClient<Channel> {
+        LocksClient::new(self.channel().await)
+    }
+}
