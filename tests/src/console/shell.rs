@@ -52,7 +52,9 @@ impl Shell {
         let (input, output) = (process.stdin.take().unwrap(), BufReader::new(process.stdout.take().unwrap()));
         let mut shell = Self { process, input, output, port, _directory: directory };
         // `cargo run --release -- ARGS`: the program was built before. Servers end with the shell, however it ends.
-        shell.run("exec 2>&1; cargo() { shift 3; leasehold \"$@\"; }; trap 'kill $servers 2>/dev/null; wait' EXIT");
+        shell.run(
+            "exec 2>&1; cargo() { shift 3; leasehold \"$@\"; }; trap 'kill $servers 2>/dev/null; wait' EXIT",
+        );
         shell
     }
 
