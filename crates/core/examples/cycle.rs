@@ -44,7 +44,7 @@ struct Driver {
 
 /// A table with so many held locks.
 fn held(locks: u64) -> (LockTable, Driver) {
-    let settings = Settings { durability: Durability::Durable };
+    let settings = Settings::on(Durability::Durable);
     let mut table = LockTable::restore(Journaled::new(), settings, Now::default());
     let mut driver = Driver { asked: 0, tenant: TenantName::default_tenant() };
     for number in 0..locks {

@@ -147,7 +147,7 @@ impl LockTable {
     }
 
     fn may_grant(&self, acquire: &Acquire) -> Result<(), Refusal> {
-        if acquire.class == Class::Correctness && !self.settings.durability.keeps_tokens() {
+        if acquire.class == Class::Correctness && !self.settings.grants_correctness() {
             return Err(Refusal::ClassNotSupported);
         }
         if !self.room {

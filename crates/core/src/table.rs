@@ -30,6 +30,21 @@ const SPREAD_MAX_MS: u64 = 2_000;
 pub struct Settings {
     /// What the journal keeps: decides which classes may be granted.
     pub durability: Durability,
+    /// Correctness locks are granted even if the journal can lose them: an operator's choice. They are then worth no
+    /// more than the journal, and say so.
+    pub correctness_despite_loss: bool,
+}
+
+impl Settings {
+    /// The settings on a journal that keeps this much, without any exception.
+    pub const fn on(durability: Durability) -> Self {
+        Self { durability, correctness_despite_loss: false }
+    }
+
+    /// Whether a correctness lock may be granted.
+    pub(crate) const fn grants_correctness(self) -> bool {
+        self.durability.keeps_tokens() || self.correctness_despite_loss
+    }
 }
 
 /// What came of a command or of the passing of time.

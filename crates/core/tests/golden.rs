@@ -221,7 +221,7 @@ fn serve(state: Journaled) {
     let again = support::through_bytes(&state, 64);
     invariants::states_are_equal(&state, &again).unwrap();
     let at = |ms| Now { time: Time(ms), wall: WallTime(ms) };
-    let mut table = LockTable::restore(state, Settings { durability: Durability::Durable }, at(0));
+    let mut table = LockTable::restore(state, Settings::on(Durability::Durable), at(0));
     for _ in 0..100 {
         let Some(next) = table.next_deadline() else { break };
         table.tick(at(next.0), 10);

@@ -29,6 +29,8 @@ pub struct NodeConfig {
     pub ring_events: usize,
     /// How many bytes of events are kept. Default 8 MiB.
     pub ring_bytes: usize,
+    /// Grant correctness locks although the journal can lose them. Default no.
+    pub correctness_despite_loss: bool,
 }
 
 impl NodeConfig {
@@ -44,6 +46,7 @@ impl NodeConfig {
             waiters: 100_000,
             ring_events: 16_384,
             ring_bytes: 8 << 20,
+            correctness_despite_loss: false,
         }
     }
 }

@@ -55,7 +55,7 @@ pub async fn recover(
     let token_floor = token_floor.map_or(above, |asked| asked.max(above));
     let tail = replay.tail;
     let now = Now { time: Time(0), wall: clock.read().wall };
-    let table = LockTable::restore(replay.state, Settings { durability: opened.durability }, now);
+    let table = LockTable::restore(replay.state, Settings::on(opened.durability), now);
     let mut state = State::new(table, opened.epoch, nonce, tail, opened.writer.limits());
     let call = Call {
         tenant: TenantName::default_tenant(),

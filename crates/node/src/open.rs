@@ -70,7 +70,11 @@ pub(crate) async fn open(
     };
     let time = ServingTime::starting(clock.read());
     let shared = Arc::new(Shared::new(identity, bounds, clock, Arc::clone(&observer), Arc::new(ring), queue));
-    let table = LockTable::restore(replay.state, Settings { durability: opened.durability }, time.now());
+    let settings = Settings {
+        durability: opened.durability,
+        correctness_despite_loss: config.correctness_despite_loss,
+    };
+    let table = LockTable::restore(replay.state, settings, time.now());
     observer.lease_rearmed(table.counts().leases);
     let state = State::new(table, opened.epoch, nonce, replay.tail, limits);
     let mut desk = Desk::new(state, shared, inbox, time, config.queue);

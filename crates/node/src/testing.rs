@@ -70,7 +70,7 @@ pub(crate) fn show(lease: u8) -> Call {
 }
 
 pub(crate) fn state(limits: Limits) -> State {
-    let settings = Settings { durability: Durability::Durable };
+    let settings = Settings::on(Durability::Durable);
     let table = LockTable::restore(Journaled::new(), settings, at(0));
     State::new(table, Epoch(3), Nonce::from_bytes([7; 16]), Tail::default(), limits)
 }

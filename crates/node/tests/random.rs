@@ -208,7 +208,7 @@ impl World {
 }
 
 fn state(random: &mut Random, durable: &Journaled, tail: Tail, epoch: u64, now_ms: u64) -> State {
-    let settings = Settings { durability: Durability::Durable };
+    let settings = Settings::on(Durability::Durable);
     let now = Now { time: Time(now_ms), wall: WallTime(now_ms) };
     let table = LockTable::restore(durable.clone(), settings, now);
     // From one fact a batch to many.

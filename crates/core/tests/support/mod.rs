@@ -43,7 +43,7 @@ const COMPARED_EVERY: u64 = 8;
 
 impl World {
     pub(crate) fn new(durability: Durability) -> Self {
-        let settings = Settings { durability };
+        let settings = Settings::on(durability);
         Self {
             table: LockTable::restore(Journaled::new(), settings, Now::default()),
             settings,
@@ -96,7 +96,7 @@ impl World {
     }
 
     pub(crate) fn set_durability(&mut self, durability: Durability) {
-        self.settings = Settings { durability };
+        self.settings = Settings::on(durability);
     }
 
     fn absorb(&mut self, decision: &Decision) {
