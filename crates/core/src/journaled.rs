@@ -19,7 +19,7 @@ use crate::resource::{Closes, Delay, Resource};
 
 /// The part of the table that facts alone change, and that snapshots hold. The same facts give the same state, from
 /// the beginning or from a snapshot on (S15).
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Journaled {
     pub(crate) leases: Arena<Lease>,
     pub(crate) lease_ids: BTreeMap<LeaseId, LeaseIx>,
@@ -89,10 +89,28 @@ struct How {
     at: WallTime,
 }
 
+impl Default for Journaled {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Journaled {
-    /// The empty state before the first fact.
+    /// The empty state before the first fact: generation 1, no token given.
     pub fn new() -> Self {
-        Self { generation: Generation(1), ..Self::default() }
+        Self {
+            leases: Arena::default(),
+            lease_ids: BTreeMap::new(),
+            sessions: Arena::default(),
+            session_ids: BTreeMap::new(),
+            resources: BTreeMap::new(),
+            recent: BTreeMap::new(),
+            used: 0,
+            outcomes: Outcomes::default(),
+            audit: AuditLog::default(),
+            last_token: 0,
+            generation: Generation(1),
+        }
     }
 
     /// Applies one fact and hands out the events it makes, as the live table did.

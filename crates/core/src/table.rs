@@ -22,6 +22,8 @@ use crate::reply::{Refusal, Reply};
 const FORGET_EVERY_MS: u64 = 60_000;
 /// The age of a lease with a max hold is noted at most this often.
 const NOTE_AGE_AT_LEAST_MS: u64 = 10_000;
+/// The first note after a start comes this soon, however long the ttl.
+const NOTE_FIRST_MS: u64 = 15_000;
 /// After a restart expiries are spread over at most this long (N4).
 const SPREAD_MAX_MS: u64 = 2_000;
 
@@ -107,6 +109,8 @@ pub struct LockTable {
     /// At this time the newest remembered outcome had this number.
     marks: VecDeque<(Time, u64)>,
     forget_armed: bool,
+    /// When this table began to serve.
+    started: Time,
 }
 
 impl LockTable {
@@ -126,6 +130,7 @@ impl LockTable {
             held_back: BTreeSet::new(),
             marks: VecDeque::new(),
             forget_armed: false,
+            started: now.time,
         };
         table.restore_lives(now.time);
         table.restore_delays(now.time);
@@ -139,7 +144,8 @@ impl LockTable {
             let session = self.journaled.sessions.get(ix);
             let id = *session.id.as_bytes();
             let clock = restored_clock(session.ttl, session.floor_ms, session.note, id, now);
-            self.start_session(ix, clock, now);
+            self.start_session(ix, clock);
+            self.arm_note(LifeIx::Session(ix), now);
         }
         let leases: Vec<LeaseIx> = self.journaled.leases.iter().map(|(ix, _)| ix).collect();
         for ix in leases {
@@ -149,6 +155,7 @@ impl LockTable {
             let clock = lease.own().map(|own| restored_clock(own.ttl, own.floor_ms, note, id, now));
             let age_ms = note.map_or(0, |note| note.age_ms);
             self.start_lease(ix, clock, age_ms, now);
+            self.arm_note(LifeIx::Lease(ix), now);
         }
     }
 
@@ -273,6 +280,7 @@ impl LockTable {
                     let own = self.journaled.leases.get(ix).own();
                     let clock = own.map(|own| LifeClock::new(now.time.plus_ms(own.ttl.armed_ms()), Time(0)));
                     self.start_lease(ix, clock, 0, now.time);
+                    self.arm_note(LifeIx::Lease(ix), now.time);
                     out.events.push((at, self.journaled.granted_event(ix, waited_ms)));
                 }
                 Change::Proclaimed(ix) => out.events.push((at, self.journaled.proclaimed_event(ix))),
@@ -284,7 +292,8 @@ impl LockTable {
                 Change::SessionOpened(ix) => {
                     let ttl = self.journaled.sessions.get(ix).ttl;
                     let clock = LifeClock::new(now.time.plus_ms(ttl.armed_ms()), Time(0));
-                    self.start_session(ix, clock, now.time);
+                    self.start_session(ix, clock);
+                    self.arm_note(LifeIx::Session(ix), now.time);
                 }
                 Change::SessionEnded(ix, id) => {
                     self.stop_session(ix);
@@ -312,7 +321,6 @@ impl LockTable {
         if let Some(at) = max_hold_at {
             self.timers.arm(at, Timer::MaxHold(ix));
         }
-        self.arm_note(LifeIx::Lease(ix), now);
     }
 
     fn stop_lease(&mut self, ended: &Ended) {
@@ -332,11 +340,10 @@ impl LockTable {
         }
     }
 
-    fn start_session(&mut self, ix: SessionIx, clock: LifeClock, now: Time) {
+    fn start_session(&mut self, ix: SessionIx, clock: LifeClock) {
         let deadline = clock.deadline;
         put(&mut self.sessions, ix.number(), clock);
         self.timers.arm(deadline, Timer::Life(LifeIx::Session(ix)));
-        self.arm_note(LifeIx::Session(ix), now);
     }
 
     fn stop_session(&mut self, ix: SessionIx) {
@@ -352,10 +359,12 @@ impl LockTable {
         self.delays.insert((resource, token), until);
     }
 
-    /// Arms the next note of a life that needs notes and has none to come.
+    /// Arms the next note of a life that needs notes and has none to come. Soon after a start they come at doubling
+    /// intervals, so that a crash loop of any period gets on with ending what nobody renews.
     pub(crate) fn arm_note(&mut self, life: LifeIx, now: Time) {
         let Some(every_ms) = self.note_every_ms(life) else { return };
-        let at = now.plus_ms(every_ms);
+        let uptime_ms = now.ms_since(self.started);
+        let at = now.plus_ms(every_ms.min(uptime_ms.max(NOTE_FIRST_MS)));
         match life {
             LifeIx::Lease(ix) => {
                 let clock = &mut self.leases[ix.number()];
