@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold_fence::conformance::{Protected, run};
+use leasehold_fence::conformance::{Protected, race, run};
 use leasehold_fence::sql::{Dialect, TableName, ddl};
 use leasehold_fence::{Ask, Fence, Grant, mariadb};
 use leasehold_testbed::{Server, Shared};
@@ -95,6 +95,12 @@ const LINES: &str =
 #[tokio::test]
 async fn the_fence_table_keeps_the_contract() {
     run(&FenceTable(Database::new().await.with_table(LINES).await), seed()).await;
+}
+
+#[tokio::test]
+#[ignore = "the long race, by hand"]
+async fn sixty_four_writers_race_for_long() {
+    race(&FenceTable(Database::new().await.with_table(LINES).await), seed(), support::LONG_RACE).await;
 }
 
 struct TokenColumns(Database);

@@ -7,7 +7,7 @@ mod support;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use leasehold_fence::conformance::{Protected, run};
+use leasehold_fence::conformance::{Protected, race, run};
 use leasehold_fence::sql::{Dialect, TableName, ddl};
 use leasehold_fence::{Ask, Fence, Grant, postgres};
 use leasehold_testbed::{Server, Shared};
@@ -101,6 +101,13 @@ const LINES: &str = "CREATE TABLE lines (id BIGSERIAL PRIMARY KEY, fence TEXT, l
 #[tokio::test]
 async fn the_fence_table_keeps_the_contract() {
     run(&FenceTable(Pool::new(Database::new().await.with(LINES).await).await), seed()).await;
+}
+
+#[tokio::test]
+#[ignore = "the long race, by hand"]
+async fn sixty_four_writers_race_for_long() {
+    race(&FenceTable(Pool::new(Database::new().await.with(LINES).await).await), seed(), support::LONG_RACE)
+        .await;
 }
 
 struct TokenColumns(Pool);

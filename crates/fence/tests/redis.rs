@@ -4,7 +4,7 @@
 
 mod support;
 
-use leasehold_fence::conformance::{Protected, run};
+use leasehold_fence::conformance::{Protected, race, run};
 use leasehold_fence::redis::{Change, RedisFence};
 use leasehold_fence::{Ask, Fence, Grant};
 use leasehold_testbed::Server;
@@ -53,6 +53,12 @@ impl Protected for Hashes {
 #[tokio::test]
 async fn the_script_keeps_the_contract() {
     run(&Hashes::new().await, seed()).await;
+}
+
+#[tokio::test]
+#[ignore = "the long race, by hand"]
+async fn sixty_four_writers_race_for_long() {
+    race(&Hashes::new().await, seed(), support::LONG_RACE).await;
 }
 
 #[tokio::test]

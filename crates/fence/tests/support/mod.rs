@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
 use leasehold_fence::cas::{CompareAndSet, Versioned};
-use leasehold_fence::conformance::{Failure, Outcome};
+use leasehold_fence::conformance::{Failure, Outcome, Race};
 use leasehold_fence::{FenceError, Grant};
 use leasehold_types::{FencingToken, ResourceName};
 
@@ -19,6 +19,9 @@ pub(crate) fn name(text: &str) -> ResourceName {
 pub(crate) fn grant(resource: &str, token: u64) -> Grant {
     Grant::exclusive(name(resource), FencingToken::new(token).expect("a valid token"))
 }
+
+/// A race that takes some ten seconds, for runs by hand.
+pub(crate) const LONG_RACE: Race = Race { writers: 64, writes: 300 };
 
 /// The adapter's error as the suite's.
 pub(crate) fn failure<E: Into<Failure>>(error: FenceError<E>) -> FenceError<Failure> {
