@@ -1,0 +1,165 @@
+//! Fills an empty journal from another one (D12), and cuts a damaged one for `recover`.
+
+use std::collections::BTreeSet;
+
+use bytes::Bytes;
+use leasehold_journal::remote::next_slots;
+use leasehold_journal::remote::record::{
+    FORMAT, Holder, Identity, Pointer, Stage, encode_number, encode_slot, encode_tail,
+};
+use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
+use leasehold_types::{Epoch, Nonce, Slot, ids};
+
+use crate::claim::{self, Claimed, refuse};
+use crate::client::{Client, Multi, Op, Trouble};
+use crate::paths::Paths;
+use crate::writer::Place;
+
+/// Bytes of one multi, within ZooKeeper's limit of a request.
+const BYTES_PER_MULTI: usize = 512 << 10;
+
+/// One journal being filled; nobody can open it before the end.
+struct Filling<'a> {
+    client: &'a Client,
+    paths: &'a Paths,
+    /// Ours while we fill, so that two who fill at the same time do not mix.
+    holder: Holder,
+    identity: Identity,
+}
+
+/// Copies snapshot and slots, then makes the copy a journal.
+pub(crate) async fn fill(client: &Client, paths: &Paths, from: &mut dyn Reader) -> Result<Tail, ImportError> {
+    let head = from.head().await?;
+    let holder = Holder { epoch: Epoch(0), nonce: Nonce::from_bytes(ids::random()) };
+    let identity = Identity { format: FORMAT, stage: Stage::Filling, cluster: head.cluster };
+    let filling = Filling { client, paths, holder, identity };
+    filling.begin().await?;
+    let mut tail = Tail::default();
+    if let Some(info) = from.snapshot().await? {
+        filling.snapshot(from, &info).await?;
+        tail = info.at;
+    }
+    while tail.slot < head.tail.slot {
+        let found = next_slots(from, tail).await?;
+        tail = filling.slots(&found).await?;
+    }
+    filling.end(&head).await?;
+    Ok(tail)
+}
+
+fn failed(trouble: Trouble) -> ImportError {
+    ImportError::Target(refuse(trouble))
+}
+
+impl Filling<'_> {
+    /// Makes the nodes of an unfinished journal; what an earlier attempt left is removed first.
+    async fn begin(&self) -> Result<(), ImportError> {
+        let seen = self.client.read(&[&self.paths.identity]).await.map_err(failed)?;
+        let not_empty = || ImportError::NotEmpty("there is a journal of this name".to_owned());
+        if let Some((bytes, _)) = seen.into_iter().next().flatten() {
+            if Identity::decode(&bytes).is_none_or(|old| old.stage != Stage::Filling) {
+                return Err(not_empty());
+            }
+            self.client.remove(&self.paths.root).await.map_err(failed)?;
+        }
+        let founded = claim::found(self.client, self.paths, self.identity, self.holder).await?;
+        founded.map(drop).ok_or_else(not_empty)
+    }
+
+    /// Writes if it is still we who fill.
+    async fn write(&self, mut ops: Vec<Op>) -> Result<(), ImportError> {
+        ops.insert(0, Op::CheckNew(self.paths.holder(self.holder.nonce)));
+        match self.client.multi(ops).await.map_err(failed)? {
+            Multi::Done(_) => Ok(()),
+            Multi::Refused(_) => {
+                let other = "another one is filling it at the same time".to_owned();
+                Err(ImportError::Target(OpenError::InUse(other)))
+            }
+        }
+    }
+
+    async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError> {
+        let (slot, id) = (info.at.slot, ids::random());
+        let mut ops = vec![Op::Create(self.paths.chunks_of(slot, &id), Bytes::new())];
+        if self.paths.bucket(slot) != self.paths.bucket(Slot(0)) {
+            ops.push(Op::Create(self.paths.bucket(slot), Bytes::new()));
+        }
+        self.write(ops).await?;
+        for index in 0..info.chunks {
+            let chunk = from.chunk(info, index).await?;
+            self.write(vec![Op::Create(self.paths.chunk(slot, &id, index), chunk)]).await?;
+        }
+        let pointer = Pointer { id, info: info.clone() };
+        self.write(vec![
+            Op::Set(self.paths.snapshot.clone(), pointer.encode(), None),
+            Op::Set(self.paths.low.clone(), encode_number(slot.0), None),
+            Op::Set(self.paths.tail.clone(), encode_tail(info.at), None),
+        ])
+        .await
+    }
+
+    /// Stores slots, many in one multi; the tail after them.
+    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+        let (mut ops, mut bytes, mut tail) = (Vec::new(), 0, Tail::default());
+        for one in found {
+            if !ops.is_empty() && bytes + one.batch.body.len() > BYTES_PER_MULTI {
+                self.write_slots(std::mem::take(&mut ops), tail).await?;
+                bytes = 0;
+            }
+            ops.extend(self.paths.new_bucket(one.batch.slot).map(|bucket| Op::Create(bucket, Bytes::new())));
+            let value = encode_slot(&one.batch, one.epoch, one.hash);
+            bytes += value.len();
+            ops.push(Op::Create(self.paths.slot(one.batch.slot), value));
+            tail = Tail { slot: one.batch.slot, hash: one.hash };
+        }
+        self.write_slots(ops, tail).await?;
+        Ok(tail)
+    }
+
+    async fn write_slots(&self, mut ops: Vec<Op>, tail: Tail) -> Result<(), ImportError> {
+        ops.push(Op::Set(self.paths.tail.clone(), encode_tail(tail), None));
+        self.write(ops).await
+    }
+
+    async fn end(&self, head: &Head) -> Result<(), ImportError> {
+        let left = Holder { epoch: head.epoch, nonce: head.nonce };
+        let identity = Identity { stage: Stage::Unrecovered, ..self.identity };
+        self.write(vec![
+            Op::Set(self.paths.identity.clone(), identity.encode(), None),
+            Op::Set(self.paths.epoch.clone(), left.encode(), None),
+            Op::Delete(self.paths.holder(self.holder.nonce)),
+            Op::Create(self.paths.holder(left.nonce), Bytes::new()),
+        ])
+        .await
+    }
+}
+
+/// Cuts a damaged record after its last whole slot; the place after it. From then on it needs a recovery that commits
+/// something.
+pub(crate) async fn cut(
+    client: &Client,
+    paths: &Paths,
+    claimed: &Claimed,
+    whole: Tail,
+) -> Result<Place, OpenError> {
+    let identity = Identity { stage: Stage::Unrecovered, ..claimed.identity };
+    let ops = vec![
+        Op::CheckNew(paths.holder(claimed.holder.nonce)),
+        Op::Set(paths.tail.clone(), encode_tail(whole), Some(claimed.place.version)),
+        Op::Set(paths.identity.clone(), identity.encode(), None),
+    ];
+    let Multi::Done(versions) = client.multi(ops).await.map_err(refuse)? else {
+        return Err(OpenError::LostDuel(claimed.holder.epoch));
+    };
+    // The tail first: what is past it can never be read again, and is in the way of new slots.
+    let mut buckets = BTreeSet::new();
+    for slot in (whole.slot.0 + 1..=claimed.place.tail.slot.0).map(Slot) {
+        client.multi(vec![Op::Delete(paths.slot(slot))]).await.map_err(refuse)?;
+        buckets.extend(paths.new_bucket(slot));
+    }
+    for bucket in buckets {
+        client.multi(vec![Op::Delete(bucket)]).await.map_err(refuse)?;
+    }
+    let version = versions.first().copied().unwrap_or(claimed.place.version.wrapping_add(1));
+    Ok(Place { tail: whole, version })
+}

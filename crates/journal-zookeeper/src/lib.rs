@@ -1,0 +1,114 @@
+//! The journal on ZooKeeper: one multi commits a batch, and ZooKeeper's consensus does the rest.
+//!
+//! [`ZookeeperJournal`] keeps the whole contract of [`leasehold_journal`]. Its nodes are below `/leasehold/NAME`, so several
+//! clusters share one ZooKeeper by name. [`ZookeeperConfig`] says where the servers are. ZooKeeper 3.6 and later.
+//!
+//! What fences: every write is a multi that checks a node named by the writer's nonce. A claim removes that node and makes
+//! its own, and ZooKeeper orders the two. The tail is compared by the version of its node.
+//!
+//! What it does not do: encrypt, use ephemeral or sequential nodes, watch. A lost connection is an unknown outcome; the
+//! next attempt is made in a new session.
+
+mod claim;
+mod client;
+mod config;
+mod fill;
+mod paths;
+mod reader;
+mod snapshots;
+mod writer;
+
+pub use config::{InvalidConfig, ZookeeperConfig};
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use leasehold_journal::remote::record::{Identity, Stage};
+use leasehold_journal::remote::{check_tail, last_whole};
+use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
+use leasehold_types::Durability;
+
+use client::{Client, Connector};
+use paths::Paths;
+use reader::ZookeeperReader;
+use snapshots::ZookeeperSnapshots;
+use writer::{Place, ZookeeperWriter};
+
+/// A journal on ZooKeeper. Any number of nodes may open it, each fencing those before.
+#[derive(Clone)]
+pub struct ZookeeperJournal {
+    connector: Connector,
+}
+
+impl ZookeeperJournal {
+    /// Connects to nothing yet.
+    pub fn new(config: ZookeeperConfig) -> Self {
+        let paths = Paths::new(config.name());
+        Self { connector: Connector { config: Arc::new(config), paths } }
+    }
+
+    /// Checks that the tail is where the head says (J12); with `accept_loss`, cuts after the last whole slot.
+    async fn check(
+        &self,
+        client: &Client,
+        claimed: &claim::Claimed,
+        reader: &mut ZookeeperReader,
+        accept_loss: bool,
+    ) -> Result<(Place, Option<String>), OpenError> {
+        let place = claimed.place;
+        if !accept_loss {
+            return check_tail(reader, place.tail).await.map(|()| (place, None));
+        }
+        let Some((whole, why)) = last_whole(reader, place.tail).await? else {
+            return Ok((place, None));
+        };
+        let cut = fill::cut(client, &self.connector.paths, claimed, whole).await?;
+        Ok((cut, Some(format!("slots {} to {}: {why}", whole.slot.next(), place.tail.slot))))
+    }
+}
+
+impl std::fmt::Debug for ZookeeperJournal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.connector.config.fmt(f)
+    }
+}
+
+#[async_trait]
+impl Journal for ZookeeperJournal {
+    fn kind(&self) -> &'static str {
+        "zookeeper"
+    }
+
+    async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
+        let connector = &self.connector;
+        let client = connector.connect().await.map_err(claim::refuse)?;
+        claim::probe(&client).await?;
+        let claimed = claim::claim(&client, &connector.paths, &wanted).await?;
+        let mut reader = ZookeeperReader::new(connector.clone());
+        let (place, loss) = self.check(&client, &claimed, &mut reader, wanted.accept_loss).await?;
+        // The first commit of a recovery says that it was one.
+        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
+        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
+        let holder = claimed.holder;
+        Ok(Opened {
+            cluster: claimed.identity.cluster,
+            epoch: holder.epoch,
+            tail: place.tail,
+            // A server syncs its log before it answers. That it was told not to (forceSync) cannot be seen from here.
+            durability: Durability::Durable,
+            reader: Box::new(reader),
+            writer: Box::new(ZookeeperWriter::new(connector.clone(), holder, place, client, recovered)),
+            snapshots: Box::new(ZookeeperSnapshots::new(connector.clone(), holder)),
+            loss,
+        })
+    }
+
+    async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
+        Ok(Box::new(ZookeeperReader::new(self.connector.clone())))
+    }
+
+    async fn import(&self, from: &mut dyn Reader) -> Result<Tail, ImportError> {
+        let client = self.connector.connect().await.map_err(claim::refuse)?;
+        fill::fill(&client, &self.connector.paths, from).await
+    }
+}
