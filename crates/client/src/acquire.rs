@@ -284,6 +284,9 @@ impl Acquire {
         // A longer wait is asked for again before this one ends, and so keeps its place in the queue.
         let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
         let deadline = if goes_on { sent.plus(wait * 9 / 10) } else { sent.plus(wait + patience) };
+        if wait.is_zero() {
+            return session.ask(ask, None, deadline).await;
+        }
         tokio::select! {
             biased;
             outcome = session.ask(ask, Some(sent.plus(wait)), deadline) => outcome,

@@ -8,6 +8,7 @@ use leasehold_types::{OwnerId, limits};
 use tonic::transport::Endpoint;
 
 use crate::acquire::Acquire;
+use crate::connections::Connections;
 use crate::session::Session;
 
 /// Where a server listens by default.
@@ -19,7 +20,7 @@ const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
 /// What a client was told; shared by its sessions.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) endpoints: Vec<Endpoint>,
+    pub(crate) endpoints: Vec<Connections>,
     pub(crate) owner: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) patience: Duration,
@@ -141,7 +142,8 @@ impl ClientBuilder {
     /// An endpoint is not a URL, or the owner is not a name.
     pub fn build(self) -> Result<Client, InvalidClient> {
         let urls = if self.endpoints.is_empty() { vec![DEFAULT_ENDPOINT.to_owned()] } else { self.endpoints };
-        let endpoints = urls.iter().map(|url| endpoint(url)).collect::<Result<_, _>>()?;
+        let endpoints =
+            urls.iter().map(|url| endpoint(url).map(Connections::new)).collect::<Result<_, _>>()?;
         let owner = self.owner.unwrap_or_else(default_owner);
         OwnerId::new(&owner).map_err(|invalid| InvalidClient(invalid.to_string()))?;
         let patience = self.patience.unwrap_or(PATIENCE);

@@ -15,6 +15,7 @@ use tracing::warn;
 use crate::clock;
 use crate::deadline::{Life, Phase, Stamp, margin};
 use crate::error::{CheckpointError, Lost, LostReason, Refused, ReleaseError};
+use crate::retry::Backoff;
 use crate::session::{AskError, Session, Shared, release};
 
 /// What a guard and its session both know of a lease.
@@ -259,6 +260,19 @@ impl LeaseGuard {
         self.held.finish();
         self.session.shared().let_go(self.held.lease_id);
         let deadline = clock::now().plus(self.session.shared().settings.patience);
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
+        loop {
+            match self.released(deadline).await {
+                Err(error) if error.is_retryable() && clock::now() < deadline => {
+                    tokio::time::sleep(backoff.pause(clock::random())).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// One try.
+    async fn released(&self, deadline: Stamp) -> Result<(), ReleaseError> {
         let asked = self.session.ask(release(self.held.lease_id), None, deadline).await;
         match asked {
             Ok(Outcome::Released(_)) => Ok(()),
@@ -316,6 +330,10 @@ fn deadline_of(held: &Held, shared: &Shared) -> Stamp {
 /// The worse of the lease's own life and its session's. A lease whose deadline has passed is lost from then on.
 fn phase_of(held: &Held, shared: &Shared, now: Stamp) -> Phase {
     if held.lost.get().is_some() {
+        return Phase::Lost;
+    }
+    if shared.is_over() {
+        held.lose(shared, LostReason::SessionEnded);
         return Phase::Lost;
     }
     let of_session = shared.life().phase(now);

@@ -26,6 +26,7 @@
 mod acquire;
 mod client;
 mod clock;
+mod connections;
 pub mod deadline;
 mod error;
 mod guard;

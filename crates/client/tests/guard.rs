@@ -131,3 +131,31 @@ async fn max_hold_ends_a_lease_however_often_it_is_renewed() {
     let lost = tokio::time::timeout(4 * TTL, guard.lost()).await.expect("max hold ends it");
     assert_eq!(lost.missed, 0, "renewals went well: {lost}");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_guard_is_lost_the_moment_its_session_is_closed() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let guard = client.acquire("a").no_wait().await.unwrap();
+    let closing = tokio::spawn(client.clone().close());
+    assert_eq!(guard.lost().await.reason, LostReason::SessionEnded);
+    closing.await.unwrap();
+    // The client goes on with another session.
+    client.acquire("a").no_wait().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_sessions_share_connections_and_survive_their_loss() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let sessions: Vec<_> = (0..250).map(|_| client.session(Duration::from_secs(5))).collect();
+    let mut guards = Vec::new();
+    for (n, session) in sessions.iter().enumerate() {
+        guards.push(session.acquire(format!("r{n}")).no_wait().await.unwrap());
+    }
+    server.cut();
+    server.heal();
+    for guard in guards {
+        guard.release().await.unwrap();
+    }
+}

@@ -6,12 +6,13 @@ use std::time::Duration;
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::locks_client::LocksClient;
 use prost::Message;
-use tonic::transport::Endpoint;
+use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
 use super::{SessionEnd, Shared};
 use crate::clock;
+use crate::connections::Connections;
 use crate::deadline::Stamp;
 use crate::error::Refused;
 use crate::retry::Backoff;
@@ -62,19 +63,33 @@ async fn closed_in_vain(shared: &Shared) {
     tokio::time::sleep(CLOSE_PATIENCE).await;
 }
 
-async fn talk(shared: &Shared, endpoint: &Endpoint) -> Broken {
+async fn talk(shared: &Shared, endpoint: &Connections) -> Broken {
     let patience = shared.answer_patience();
     let sent = clock::now();
-    let opening = tokio::time::timeout(patience, open(shared, endpoint));
-    let (mut inbound, first) = match opening.await {
-        Ok(Ok(opened)) => opened,
-        Ok(Err(broken)) => return broken,
-        Err(_) => return Broken::Retry(format!("{} does not answer", endpoint.uri())),
+    let does_not_answer = |_| Broken::Retry(format!("{} does not answer", endpoint.uri()));
+    let connection = match tokio::time::timeout(patience, endpoint.connect()).await {
+        Ok(Ok(connection)) => connection,
+        Ok(Err(error)) => return Broken::Retry(format!("{}: {}", endpoint.uri(), root_cause(&error))),
+        Err(elapsed) => return does_not_answer(elapsed),
     };
-    if let Err(broken) = opened(shared, first, sent) {
-        return broken;
+    let opening = tokio::time::timeout(patience, open(shared, connection.channel)).await;
+    let broken = match opening.map_err(does_not_answer).flatten() {
+        Ok((inbound, first)) => match opened(shared, first, sent) {
+            Ok(()) => listen(shared, inbound, patience).await,
+            Err(broken) => broken,
+        },
+        Err(broken) => broken,
+    };
+    if matches!(broken, Broken::Retry(_)) {
+        endpoint.avoid(connection.number).await;
     }
+    broken
+}
+
+/// Listens and renews until the connection breaks.
+async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patience: Duration) -> Broken {
     let jitter = clock::random();
+    let look = (shared.ttl / 12).clamp(clock::LOOK / 5, Duration::from_secs(1));
     loop {
         let now = clock::now();
         if shared.wire.oldest_flying().is_some_and(|sent| now.since(sent) > patience) {
@@ -84,7 +99,7 @@ async fn talk(shared: &Shared, endpoint: &Endpoint) -> Broken {
         if now >= due && !shared.wire.is_keeping_alive() {
             shared.keep_alive(None);
         }
-        let nap = nap(now, due);
+        let nap = nap(now, due, look);
         tokio::select! {
             biased;
             frame = inbound.message() => match frame {
@@ -104,23 +119,21 @@ async fn talk(shared: &Shared, endpoint: &Endpoint) -> Broken {
 }
 
 /// Until the next look: soon enough for the renewal, and for an answer that does not come.
-fn nap(now: Stamp, due: Stamp) -> Duration {
+fn nap(now: Stamp, due: Stamp, look: Duration) -> Duration {
     let until_due = due.since(now);
-    if until_due.is_zero() { clock::LOOK / 5 } else { until_due.min(clock::LOOK) }
+    if until_due.is_zero() { clock::LOOK / 5 } else { until_due.min(look) }
 }
 
 async fn open(
     shared: &Shared,
-    endpoint: &Endpoint,
+    channel: Channel,
 ) -> Result<(Streaming<pb::ServerFrame>, pb::ServerFrame), Broken> {
-    let retry = |error: String| Broken::Retry(format!("{}: {error}", endpoint.uri()));
-    let channel = endpoint.connect().await.map_err(|error| retry(root_cause(&error)))?;
     let outbound = shared.wire.connect(shared.opening(), shared.report());
     let mut client = LocksClient::new(channel).max_decoding_message_size(16 << 20);
     let mut inbound = client.session(outbound).await.map_err(|status| broken_by(&status))?.into_inner();
     match inbound.message().await {
         Ok(Some(first)) => Ok((inbound, first)),
-        Ok(None) => Err(retry("the server ended the stream".to_owned())),
+        Ok(None) => Err(Broken::Retry("the server ended the stream".to_owned())),
         Err(status) => Err(broken_by(&status)),
     }
 }

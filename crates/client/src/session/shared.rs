@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
@@ -42,6 +42,7 @@ pub(crate) struct Shared {
     expired_while_executing: AtomicU32,
     confirmations: AtomicU64,
     trouble: Mutex<Option<String>>,
+    is_closing: AtomicBool,
     over: OnceLock<SessionEnd>,
 }
 
@@ -61,6 +62,7 @@ impl Shared {
             expired_while_executing: AtomicU32::new(0),
             confirmations: AtomicU64::new(0),
             trouble: Mutex::default(),
+            is_closing: AtomicBool::new(false),
             over: OnceLock::new(),
         }
     }
@@ -213,7 +215,9 @@ impl Shared {
         lock(&self.trouble).clone().unwrap_or_else(|| "no answer in time".to_owned())
     }
 
+    /// Closes: from now on nothing of this session counts as held here.
     pub(crate) fn begin_close(&self) {
+        self.is_closing.store(true, Relaxed);
         self.wire.close();
         self.closing.notify_one();
     }
@@ -232,7 +236,7 @@ impl Shared {
     }
 
     pub(crate) fn is_over(&self) -> bool {
-        self.over.get().is_some() || self.wire.is_closing()
+        self.over.get().is_some() || self.is_closing.load(Relaxed)
     }
 
     pub(crate) fn why_over(&self) -> SessionEnd {

@@ -169,7 +169,7 @@ async fn keep_alives_are_answered_and_losses_pushed_until_they_are_seen() {
     fixture.client().await.force_release(force).await.unwrap();
     let pushed = stream.next().await.unwrap().losses;
     assert_eq!((pushed.len(), pushed[0].reason()), (1, pb::EndReason::Forced));
-    let mut keep_alive = |id, seen: Vec<[u8; 16]>| {
+    let keep_alive = |id, seen: Vec<[u8; 16]>| {
         let seen_ended = seen.iter().map(|lease| lease.to_vec().into()).collect();
         let keep_alive = Some(pb::KeepAlive { id, seen_ended, report: None });
         stream.frames.send(pb::ClientFrame { keep_alive, ..Default::default() }).unwrap();
