@@ -1,0 +1,148 @@
+//! What only a real ZooKeeper shows: crashes, pauses, lost answers, damage, users.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+
+mod kit;
+mod proxy;
+
+use leasehold_journal::{Claim, Confirmation, Journal, OpenError, Outcome, ReadError};
+use leasehold_testbed::{Server, zookeeper};
+use leasehold_types::Slot;
+
+use kit::{Node, claim, journal, read_all};
+use proxy::Proxy;
+
+fn is_unknown(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Unknown(_))
+}
+
+fn url(server: &Server) -> String {
+    format!("zookeeper://{}", server.url())
+}
+
+#[tokio::test]
+async fn an_engine_that_crashed_and_came_back_has_the_batch_once() {
+    let server = zookeeper();
+    let mut node = Node::open(&journal(&url(&server))).await;
+    node.commit("before").await;
+    server.kill(0);
+    let batch = node.batch("in doubt");
+    for _ in 0..2 {
+        let outcome = node.append(&batch).await;
+        assert!(is_unknown(&outcome), "{outcome:?}");
+    }
+    assert!(matches!(node.opened.writer.confirm().await, Confirmation::Unknown(_)));
+    server.restart(0);
+    let mut outcome = node.append(&batch).await;
+    while is_unknown(&outcome) {
+        outcome = node.append(&batch).await;
+    }
+    assert_eq!(outcome, Outcome::Committed);
+    assert_eq!(node.append(&batch).await, Outcome::Committed);
+    node.commit("after").await;
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
+    let server = zookeeper();
+    let mut node = Node::open(&journal(&url(&server))).await;
+    server.pause(0);
+    let batch = node.batch("paused");
+    let outcome = node.append(&batch).await;
+    assert!(is_unknown(&outcome), "{outcome:?}");
+    server.resume(0);
+    let mut outcome = node.append(&batch).await;
+    while is_unknown(&outcome) {
+        outcome = node.append(&batch).await;
+    }
+    assert_eq!(outcome, Outcome::Committed);
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_lost_is_found_to_be_ours() {
+    let server = zookeeper();
+    let proxy = Proxy::before(server.url()).await;
+    let mut node = Node::open(&journal(proxy.url())).await;
+    for round in 1..=3 {
+        let batch = node.batch("answer lost");
+        proxy.lose_next_answer();
+        let mut outcome = node.append(&batch).await;
+        while is_unknown(&outcome) {
+            outcome = node.append(&batch).await;
+        }
+        assert_eq!(outcome, Outcome::Committed, "round {round}");
+    }
+    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_stale_writer_is_fenced_in_everything_it_does() {
+    let server = zookeeper();
+    let journal = journal(&url(&server));
+    let mut old = Node::open(&journal).await;
+    old.commit("old").await;
+    old.opened.snapshots.begin(old.tail).await.unwrap();
+    let mut new = Node::open(&journal).await;
+    new.commit("new").await;
+    let batch = old.batch("zombie");
+    assert_eq!(old.append(&batch).await, Outcome::Fenced);
+    assert_eq!(old.opened.writer.beat().await, Outcome::Fenced);
+    assert_eq!(old.opened.writer.confirm().await, Confirmation::Fenced);
+    assert!(old.opened.snapshots.chunk("stale".into()).await.is_err());
+    assert_eq!(old.opened.snapshots.install(Slot(2)).await, Outcome::Fenced);
+    assert_eq!(read_all(new.opened.reader.as_mut()).await.len(), 2);
+}
+
+#[tokio::test]
+async fn slots_go_over_buckets_and_old_buckets_go() {
+    let server = zookeeper();
+    let mut node = Node::open(&journal(&url(&server))).await;
+    for _ in 0..2_050 {
+        node.commit("one of many").await;
+    }
+    node.opened.snapshots.begin(node.tail).await.unwrap();
+    assert_eq!(node.opened.snapshots.install(Slot(2_040)).await, Outcome::Committed);
+    node.commit("after").await;
+    let raw = zookeeper_client::Client::connect(server.url()).await.unwrap();
+    let buckets = raw.list_children("/leasehold/main/slots").await.unwrap();
+    assert_eq!(buckets, ["0000000000000002"]);
+    let mut reader = journal(&url(&server)).reader().await.unwrap();
+    let kept = reader.slots(Slot(2_040)).await.unwrap();
+    assert!(matches!(kept, leasehold_journal::Slots::Found(found) if found.len() == 12));
+}
+
+#[tokio::test]
+async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
+    let server = zookeeper();
+    let journal = journal(&url(&server));
+    let mut node = Node::open(&journal).await;
+    for body in ["one", "two", "three"] {
+        node.commit(body).await;
+    }
+    let raw = zookeeper_client::Client::connect(server.url()).await.unwrap();
+    let slot = "/leasehold/main/slots/0000000000000000/0000000000000002";
+    raw.set_data(slot, &[7; 200], None).await.unwrap();
+    let read = node.opened.reader.slots(Slot(2)).await;
+    assert!(matches!(&read, Err(ReadError::Corrupt { place, .. }) if place == "slot 2"), "{read:?}");
+    let recovered = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+    assert_eq!(recovered.tail.slot, Slot(1));
+    let early = journal.open(claim()).await;
+    assert!(matches!(early, Err(OpenError::Regressed(_))), "{early:?}");
+    let mut again = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+    assert_eq!(read_all(again.reader.as_mut()).await.len(), 1);
+    let mut node = Node { tail: again.tail, opened: again };
+    node.commit("recovered").await;
+    Node::open(&journal).await.commit("goes on").await;
+}
+
+#[tokio::test]
+async fn what_a_user_made_is_closed_to_others() {
+    let server = zookeeper();
+    let hosts = server.url();
+    let mut node = Node::open(&journal(&format!("zookeeper://ours:secret@{hosts}"))).await;
+    node.commit("ours").await;
+    let other = journal(&format!("zookeeper://theirs:guess@{hosts}")).open(claim()).await;
+    assert!(matches!(other, Err(OpenError::Unsuitable(_))), "{other:?}");
+}
