@@ -100,14 +100,15 @@ async fn postgres_keeps_the_maximum_and_out_of_reach_is_503() {
     let connect = async || {
         let (client, connection) =
             tokio_postgres::connect(server.url(), tokio_postgres::NoTls).await.unwrap();
-        tokio::spawn(connection);
-        client
+        (client, tokio::spawn(connection))
     };
-    connect().await.batch_execute(&ddl::base(Dialect::Postgres, None).unwrap().up_script()).await.unwrap();
-    refuses_the_late_one(PostgresMaximum(connect().await)).await;
-    let rollout = rollout(Stage::Enforce);
-    let layer = checking(PostgresMaximum(connect().await), &rollout);
+    connect().await.0.batch_execute(&ddl::base(Dialect::Postgres, None).unwrap().up_script()).await.unwrap();
+    refuses_the_late_one(PostgresMaximum(connect().await.0)).await;
+    let (rollout, (client, connection)) = (rollout(Stage::Enforce), connect().await);
+    let layer = checking(PostgresMaximum(client), &rollout);
     server.kill(0);
+    // The process behind the connection notices a moment later.
+    let _ = connection.await.unwrap();
     assert_eq!(status(&layer, "/books", "99").await, 503);
     rollout.switch("books", Stage::Shadow);
     assert_eq!(status(&layer, "/books", "99").await, 200, "a shadow does not hurt");

@@ -59,7 +59,8 @@ impl Server {
         self.member(member).tail()
     }
 
-    /// Ends a member with SIGKILL, as a crash would.
+    /// Ends a member with SIGKILL, as a crash would. The processes behind PostgreSQL's connections notice the end of
+    /// their parent a moment later and may answer until then: wait until the connection ends.
     pub fn kill(&self, member: usize) {
         self.member(member).kill();
     }
