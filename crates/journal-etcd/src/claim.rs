@@ -33,9 +33,9 @@ pub(crate) fn refuse(trouble: Trouble) -> OpenError {
 }
 
 /// Checks the version, and warns when nobody compacts the history, which would fill etcd's quota.
-pub(crate) async fn check_engine(client: &Client) -> Result<(), OpenError> {
+pub(crate) async fn check_engine(client: &Client, keys: &Keys) -> Result<(), OpenError> {
     let status = match client.status().await {
-        // With authentication on, only root may ask. Then it is as with an old server: the probe decides.
+        // Where this user may not ask, the probe alone decides.
         Err(Trouble::NotAllowed(_)) => return Ok(()),
         status => status.map_err(refuse)?,
     };
@@ -43,7 +43,7 @@ pub(crate) async fn check_engine(client: &Client) -> Result<(), OpenError> {
         return Err(OpenError::Unsuitable(format!("etcd {} is too old; 3.4 is the oldest", status.version)));
     }
     let revision = status.header.map_or(0, |header| header.revision);
-    if revision > MUCH_HISTORY && has_first_revision(client).await {
+    if revision > MUCH_HISTORY && has_first_revision(client, keys).await {
         tracing::warn!(
             revision,
             "nobody compacts the history of this etcd; start it with --auto-compaction-mode=periodic \
@@ -53,9 +53,8 @@ pub(crate) async fn check_engine(client: &Client) -> Result<(), OpenError> {
     Ok(())
 }
 
-async fn has_first_revision(client: &Client) -> bool {
-    let request =
-        RangeRequest { key: Bytes::from_static(b"/leasehold/"), revision: 1, ..RangeRequest::default() };
+async fn has_first_revision(client: &Client, keys: &Keys) -> bool {
+    let request = RangeRequest { key: keys.epoch.clone(), revision: 1, ..RangeRequest::default() };
     !matches!(client.range(request).await, Err(Trouble::Compacted))
 }
 

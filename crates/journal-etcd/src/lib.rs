@@ -57,7 +57,7 @@ impl EtcdJournal {
     }
 
     async fn try_open(&self, client: &Client, wanted: &Claim) -> Result<Opened, OpenError> {
-        claim::check_engine(client).await?;
+        claim::check_engine(client, &self.keys).await?;
         claim::probe(client, &self.keys).await?;
         let claimed = claim::claim(client, &self.keys, wanted).await?;
         let mut reader = EtcdReader::new(self.connector.clone(), self.keys.clone());

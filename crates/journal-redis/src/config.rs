@@ -55,12 +55,13 @@ impl RedisConfig {
         // The driver's message is not passed on: it may quote the URL, password and all.
         let wrong = |_| InvalidConfig("not a Redis URL: redis://[user@]host[:port][/database]".to_owned());
         let info = base.into_connection_info().map_err(wrong)?;
-        let settings = info.redis_settings().clone();
+        // Without its name the driver needs one permission less.
+        let settings = info.redis_settings().clone().set_skip_set_lib_name();
         let password =
             remote::password(settings.password(), parameters.password_file.as_deref(), environment);
         let info = match password.map_err(InvalidConfig)? {
             Some(password) => info.set_redis_settings(settings.set_password(password)),
-            None => info,
+            None => info.set_redis_settings(settings),
         };
         let client = parameters.client(info)?;
         Ok(Self { client, name: name.to_owned(), call_within: CALL_WITHIN })

@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::kit::{Node, claim, journal, read_all, url};
 
 /// Asks etcd by its JSON gateway, as an operator could.
-async fn ask(server: &Server, path: &str, body: &str) -> String {
+pub(crate) async fn ask(server: &Server, path: &str, body: &str) -> String {
     let host = server.url().trim_start_matches("http://");
     let mut stream = tokio::net::TcpStream::connect(host).await.unwrap();
     let length = body.len();
@@ -21,7 +21,7 @@ async fn ask(server: &Server, path: &str, body: &str) -> String {
     answer
 }
 
-fn base64(text: &str) -> String {
+pub(crate) fn base64(text: &str) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let group = |bytes: &[u8]| {
         let bits =

@@ -8,3 +8,4 @@ mod proxy;
 mod damage;
 mod fencing;
 mod outages;
+mod users;

@@ -126,3 +126,20 @@ async fn a_missing_last_slot_is_refused() {
     let opened = journal.open(claim()).await;
     assert!(matches!(&opened, Err(OpenError::Corrupt { place, .. }) if place == "slot 2"), "{opened:?}");
 }
+
+#[tokio::test]
+async fn a_user_with_few_commands_on_its_own_keys_is_enough() {
+    let server = redis();
+    let rights = "on >secret ~leasehold:{main}:* resetchannels -@all +evalsha +eval +script|load +hget +hset +hdel \
+                  +hkeys +del +info";
+    let command: Vec<_> = ["ACL", "SETUSER", "node"].into_iter().chain(rights.split_whitespace()).collect();
+    raw(server.url(), &command).await;
+    let as_node = server.url().replace("redis://", "redis://node:secret@");
+    let mut node = Node::open(&journal(&as_node)).await;
+    node.commit("allowed").await;
+    node.opened.snapshots.begin(node.tail).await.unwrap();
+    node.opened.snapshots.chunk("state".into()).await.unwrap();
+    assert_eq!(node.opened.snapshots.install(Slot(2)).await, Outcome::Committed);
+    let wrong = journal(&as_node.replace("secret", "guess")).open(claim()).await;
+    assert!(matches!(wrong, Err(OpenError::Unavailable(_))), "{wrong:?}");
+}

@@ -1,0 +1,41 @@
+//! A user of etcd with the least permission.
+
+use leasehold_journal::{Journal, OpenError, Outcome};
+use leasehold_testbed::etcd;
+use leasehold_types::Slot;
+
+use crate::damage::{ask, base64};
+use crate::kit::{Node, claim, journal_at, url};
+
+#[tokio::test]
+async fn a_user_that_may_use_the_prefix_is_enough() {
+    let server = etcd();
+    let (from, to) = (base64("/leasehold/main/"), base64("/leasehold/main0"));
+    let permission = format!(
+        r#"{{"name":"leasehold","perm":{{"permType":"READWRITE","key":"{from}","range_end":"{to}"}}}}"#
+    );
+    let steps = [
+        ("/v3/auth/user/add", r#"{"name":"root","password":"root"}"#),
+        ("/v3/auth/role/add", r#"{"name":"root"}"#),
+        ("/v3/auth/user/grant", r#"{"user":"root","role":"root"}"#),
+        ("/v3/auth/user/add", r#"{"name":"node","password":"secret"}"#),
+        ("/v3/auth/role/add", r#"{"name":"leasehold"}"#),
+        ("/v3/auth/role/grant", &permission),
+        ("/v3/auth/user/grant", r#"{"user":"node","role":"leasehold"}"#),
+        ("/v3/auth/enable", "{}"),
+    ];
+    for (path, body) in steps {
+        ask(&server, path, body).await;
+    }
+    let as_node = url(&server).replace("etcd://", "etcd://node:secret@");
+    let mut node = Node::open(&journal_at(&format!("{as_node}?compact=on"))).await;
+    node.commit("allowed").await;
+    node.opened.snapshots.begin(node.tail).await.unwrap();
+    assert_eq!(node.opened.snapshots.install(Slot(2)).await, Outcome::Committed);
+    for wrong in [url(&server), as_node.replace("secret", "guess")] {
+        let refused = journal_at(&wrong).open(claim()).await;
+        let refusal =
+            |error: &OpenError| matches!(error, OpenError::Unavailable(_) | OpenError::Unsuitable(_));
+        assert!(refused.as_ref().is_err_and(refusal), "{refused:?}");
+    }
+}
