@@ -428,6 +428,225 @@ pub struct CloseSessionAnswer {
     #[prost(uint64, tag = "2")]
     pub released: u64,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetSessionRequest {
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SessionRecord {
+    #[prost(string, tag = "1")]
+    pub session_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub owner_id: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "3")]
+    pub ttl_ms: u64,
+    #[prost(uint64, tag = "4")]
+    pub created_at_ms: u64,
+    #[prost(uint64, tag = "5")]
+    pub expires_at_ms: u64,
+    #[prost(uint64, tag = "6")]
+    pub remaining_ms: u64,
+    #[prost(uint64, tag = "7")]
+    pub lock_count: u64,
+    #[prost(btree_map = "string, string", tag = "8")]
+    pub labels: ::prost::alloc::collections::BTreeMap<
+        ::prost::alloc::string::String,
+        ::prost::alloc::string::String,
+    >,
+    #[prost(uint32, tag = "9")]
+    pub renewals: u32,
+    #[prost(uint32, tag = "10")]
+    pub missed: u32,
+    #[prost(string, tag = "11")]
+    pub last_error: ::prost::alloc::string::String,
+    #[prost(uint64, tag = "12")]
+    pub max_gap_ms: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListSessionsRequest {
+    /// After this one, from the page before.
+    #[prost(string, tag = "1")]
+    pub after: ::prost::alloc::string::String,
+    /// 100 when left out.
+    #[prost(uint32, tag = "2")]
+    pub page_size: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct SessionsPage {
+    #[prost(message, repeated, tag = "1")]
+    pub sessions: ::prost::alloc::vec::Vec<SessionRecord>,
+    /// Empty on the last page.
+    #[prost(string, tag = "2")]
+    pub next_after: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ListAuditRequest {
+    /// Of this resource alone.
+    #[prost(string, tag = "1")]
+    pub resource: ::prost::alloc::string::String,
+    /// With a larger number than this.
+    #[prost(uint64, tag = "2")]
+    pub after: u64,
+    /// 100 when left out.
+    #[prost(uint32, tag = "3")]
+    pub page_size: u32,
+}
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct AuditPage {
+    #[prost(message, repeated, tag = "1")]
+    pub entries: ::prost::alloc::vec::Vec<AuditRecord>,
+    /// There while there may be more.
+    #[prost(uint64, optional, tag = "2")]
+    pub next_after: ::core::option::Option<u64>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct AuditRecord {
+    #[prost(uint64, tag = "1")]
+    pub seq: u64,
+    /// FORCE_RELEASE and the like.
+    #[prost(string, tag = "2")]
+    pub action: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub resource: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub tenant: ::prost::alloc::string::String,
+    #[prost(string, tag = "5")]
+    pub actor_id: ::prost::alloc::string::String,
+    /// The authenticated caller; empty on an open server.
+    #[prost(string, tag = "6")]
+    pub identity: ::prost::alloc::string::String,
+    #[prost(string, tag = "7")]
+    pub reason: ::prost::alloc::string::String,
+    #[prost(uint64, repeated, tag = "8")]
+    pub fencing_tokens: ::prost::alloc::vec::Vec<u64>,
+    #[prost(uint64, tag = "9")]
+    pub created_at_ms: u64,
+    #[prost(bytes = "bytes", tag = "10")]
+    pub prev_hash: ::prost::bytes::Bytes,
+    #[prost(bytes = "bytes", tag = "11")]
+    pub hash: ::prost::bytes::Bytes,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerifyAuditRequest {}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct VerifyAuditAnswer {
+    #[prost(bool, tag = "1")]
+    pub intact: bool,
+    #[prost(uint64, tag = "2")]
+    pub entries: u64,
+    #[prost(uint64, optional, tag = "3")]
+    pub first_bad: ::core::option::Option<u64>,
+    #[prost(bytes = "bytes", tag = "4")]
+    pub head: ::prost::bytes::Bytes,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchRequest {
+    /// Resource names that begin with this.
+    #[prost(string, tag = "1")]
+    pub prefix: ::prost::alloc::string::String,
+    /// Right after this event, as `slot.n`; from now when left out.
+    #[prost(string, tag = "2")]
+    pub after: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct WatchEvent {
+    /// `slot.n`; empty for what is not journaled and may be missed.
+    #[prost(string, tag = "1")]
+    pub id: ::prost::alloc::string::String,
+    #[prost(oneof = "watch_event::What", tags = "2, 3")]
+    pub what: ::core::option::Option<watch_event::What>,
+}
+/// Nested message and enum types in `WatchEvent`.
+pub mod watch_event {
+    #[derive(Clone, PartialEq, Eq, Hash, ::prost::Oneof)]
+    pub enum What {
+        #[prost(message, tag = "2")]
+        Lock(super::LockEvent),
+        /// Events after the place asked for are not kept any more; the stream goes on from the oldest kept.
+        #[prost(message, tag = "3")]
+        Compacted(super::Compacted),
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LockEvent {
+    #[prost(enumeration = "lock_event::Kind", tag = "1")]
+    pub kind: i32,
+    #[prost(string, tag = "2")]
+    pub resource: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub owner_id: ::prost::alloc::string::String,
+    #[prost(uint64, optional, tag = "4")]
+    pub fencing_token: ::core::option::Option<u64>,
+    #[prost(enumeration = "Mode", tag = "5")]
+    pub mode: i32,
+    #[prost(uint32, optional, tag = "6")]
+    pub permit: ::core::option::Option<u32>,
+    #[prost(uint64, tag = "7")]
+    pub ttl_ms: u64,
+    /// With ENDED.
+    #[prost(enumeration = "EndReason", optional, tag = "8")]
+    pub reason: ::core::option::Option<i32>,
+    #[prost(bool, tag = "9")]
+    pub max_hold: bool,
+    #[prost(uint64, tag = "10")]
+    pub at_ms: u64,
+}
+/// Nested message and enum types in `LockEvent`.
+pub mod lock_event {
+    #[derive(
+        Clone,
+        Copy,
+        Debug,
+        PartialEq,
+        Eq,
+        Hash,
+        PartialOrd,
+        Ord,
+        ::prost::Enumeration
+    )]
+    #[repr(i32)]
+    pub enum Kind {
+        /// Somebody began to wait; not journaled.
+        Queued = 0,
+        /// A lease was given.
+        Granted = 1,
+        /// A lease ended.
+        Ended = 2,
+        /// A lease or its session was renewed; not journaled.
+        Renewed = 3,
+    }
+    impl Kind {
+        /// String value of the enum field names used in the ProtoBuf definition.
+        ///
+        /// The values are not transformed in any way and thus are considered stable
+        /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+        pub fn as_str_name(&self) -> &'static str {
+            match self {
+                Self::Queued => "KIND_QUEUED",
+                Self::Granted => "KIND_GRANTED",
+                Self::Ended => "KIND_ENDED",
+                Self::Renewed => "KIND_RENEWED",
+            }
+        }
+        /// Creates an enum from field names used in the ProtoBuf definition.
+        pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+            match value {
+                "KIND_QUEUED" => Some(Self::Queued),
+                "KIND_GRANTED" => Some(Self::Granted),
+                "KIND_ENDED" => Some(Self::Ended),
+                "KIND_RENEWED" => Some(Self::Renewed),
+                _ => None,
+            }
+        }
+    }
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Compacted {
+    /// The oldest journaled event that is kept.
+    #[prost(string, tag = "1")]
+    pub oldest: ::prost::alloc::string::String,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatusRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1154,6 +1373,119 @@ pub mod locks_client {
                 .insert(GrpcMethod::new("leasehold.v1.Locks", "CloseSession"));
             self.inner.unary(req, path, codec).await
         }
+        /// One session.
+        pub async fn get_session(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetSessionRequest>,
+        ) -> std::result::Result<tonic::Response<super::SessionRecord>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/GetSession",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "GetSession"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Live sessions in id order.
+        pub async fn list_sessions(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListSessionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::SessionsPage>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/ListSessions",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "ListSessions"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// The audit log in order.
+        pub async fn list_audit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ListAuditRequest>,
+        ) -> std::result::Result<tonic::Response<super::AuditPage>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/ListAudit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "ListAudit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Recomputes the audit log's hash chain.
+        pub async fn verify_audit(
+            &mut self,
+            request: impl tonic::IntoRequest<super::VerifyAuditRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::VerifyAuditAnswer>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/VerifyAudit",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "VerifyAudit"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// What happens, as it is committed.
+        pub async fn watch(
+            &mut self,
+            request: impl tonic::IntoRequest<super::WatchRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::WatchEvent>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static("/leasehold.v1.Locks/Watch");
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("leasehold.v1.Locks", "Watch"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// What the node says of itself.
         pub async fn status(
             &mut self,
@@ -1285,6 +1617,40 @@ pub mod locks_server {
             tonic::Response<super::CloseSessionAnswer>,
             tonic::Status,
         >;
+        /// One session.
+        async fn get_session(
+            &self,
+            request: tonic::Request<super::GetSessionRequest>,
+        ) -> std::result::Result<tonic::Response<super::SessionRecord>, tonic::Status>;
+        /// Live sessions in id order.
+        async fn list_sessions(
+            &self,
+            request: tonic::Request<super::ListSessionsRequest>,
+        ) -> std::result::Result<tonic::Response<super::SessionsPage>, tonic::Status>;
+        /// The audit log in order.
+        async fn list_audit(
+            &self,
+            request: tonic::Request<super::ListAuditRequest>,
+        ) -> std::result::Result<tonic::Response<super::AuditPage>, tonic::Status>;
+        /// Recomputes the audit log's hash chain.
+        async fn verify_audit(
+            &self,
+            request: tonic::Request<super::VerifyAuditRequest>,
+        ) -> std::result::Result<
+            tonic::Response<super::VerifyAuditAnswer>,
+            tonic::Status,
+        >;
+        /// Server streaming response type for the Watch method.
+        type WatchStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::WatchEvent, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// What happens, as it is committed.
+        async fn watch(
+            &self,
+            request: tonic::Request<super::WatchRequest>,
+        ) -> std::result::Result<tonic::Response<Self::WatchStream>, tonic::Status>;
         /// What the node says of itself.
         async fn status(
             &self,
@@ -1855,6 +2221,226 @@ pub mod locks_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/GetSession" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetSessionSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::GetSessionRequest>
+                    for GetSessionSvc<T> {
+                        type Response = super::SessionRecord;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetSessionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::get_session(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetSessionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/ListSessions" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListSessionsSvc<T: Locks>(pub Arc<T>);
+                    impl<
+                        T: Locks,
+                    > tonic::server::UnaryService<super::ListSessionsRequest>
+                    for ListSessionsSvc<T> {
+                        type Response = super::SessionsPage;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListSessionsRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::list_sessions(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListSessionsSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/ListAudit" => {
+                    #[allow(non_camel_case_types)]
+                    struct ListAuditSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::ListAuditRequest>
+                    for ListAuditSvc<T> {
+                        type Response = super::AuditPage;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ListAuditRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::list_audit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ListAuditSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/VerifyAudit" => {
+                    #[allow(non_camel_case_types)]
+                    struct VerifyAuditSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::VerifyAuditRequest>
+                    for VerifyAuditSvc<T> {
+                        type Response = super::VerifyAuditAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::VerifyAuditRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::verify_audit(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = VerifyAuditSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/Watch" => {
+                    #[allow(non_camel_case_types)]
+                    struct WatchSvc<T: Locks>(pub Arc<T>);
+                    impl<
+                        T: Locks,
+                    > tonic::server::ServerStreamingService<super::WatchRequest>
+                    for WatchSvc<T> {
+                        type Response = super::WatchEvent;
+                        type ResponseStream = T::WatchStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::WatchRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::watch(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = WatchSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

@@ -9,10 +9,13 @@ use leasehold_core as core;
 use leasehold_proto::v1 as pb;
 use leasehold_types::{
     Class, EndReason, FencingToken, Guarantee, Labels, LeaseId, Mode, OwnerId, RequestKey, ResourceName,
-    SessionId,
+    SessionId, limits,
 };
 
 use crate::http::convert::bad_field;
+
+/// Records in a page when the caller does not say how many.
+const PAGE_DEFAULT: usize = 100;
 
 pub(super) fn mode(mode: Mode) -> pb::Mode {
     match mode {
@@ -87,6 +90,19 @@ pub(super) fn given(text: &str) -> Option<&str> {
 
 pub(super) fn labels(labels: BTreeMap<String, String>) -> Result<Labels, Problem> {
     Labels::new(labels).map_err(|error| bad_field("labels", error))
+}
+
+/// Labels as they are told.
+pub(super) fn told_labels(labels: &Labels) -> BTreeMap<String, String> {
+    labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// How many records a page has.
+pub(super) fn page_size(asked: u32) -> usize {
+    match asked as usize {
+        0 => PAGE_DEFAULT,
+        size => size.min(limits::PAGE_SIZE),
+    }
 }
 
 pub(super) fn lease_id(text: &str) -> Result<LeaseId, Problem> {
@@ -227,7 +243,7 @@ pub(super) fn record(view: core::LeaseView, show_id: bool) -> pb::LockRecord {
         held_ms: view.held_ms,
         max_hold_ms: view.max_hold_ms,
         lock_delay_ms: view.lock_delay_ms,
-        labels: view.labels.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect(),
+        labels: told_labels(&view.labels),
         renewals: view.renewals,
         missed: view.missed,
         last_error: view.last_error.map(String::from).unwrap_or_default(),

@@ -6,10 +6,12 @@
 mod connection;
 mod convert;
 mod health;
+mod lookups;
 mod losses;
 mod problem;
 mod session;
 mod unary;
+mod watch;
 
 use std::convert::Infallible;
 use std::sync::Arc;

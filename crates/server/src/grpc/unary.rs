@@ -9,14 +9,11 @@ use leasehold_api::Problem;
 use leasehold_core::{Command, ForceRelease, LockCursor, LockFilter, Query, Reply};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::locks_server::Locks;
-use leasehold_types::{FencingToken, Permit, limits};
+use leasehold_types::{FencingToken, Permit};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{convert, problem, session};
+use super::{convert, lookups, problem, session, watch};
 use crate::http::{App, convert as http_convert, unexpected};
-
-/// Records in a page when the caller does not say how many.
-const PAGE_DEFAULT: usize = 100;
 
 type Answered<T> = Result<Response<T>, Status>;
 
@@ -213,10 +210,6 @@ impl LocksService {
 }
 
 fn filter(request: pb::ListLocksRequest) -> Result<LockFilter, Problem> {
-    let page_size = match request.page_size as usize {
-        0 => PAGE_DEFAULT,
-        size => size.min(limits::PAGE_SIZE),
-    };
     let cursor = |cursor: pb::Cursor| {
         Ok::<_, Problem>(LockCursor {
             resource: convert::resource(&cursor.resource)?,
@@ -230,7 +223,7 @@ fn filter(request: pb::ListLocksRequest) -> Result<LockFilter, Problem> {
         held_longer_than_ms: request.held_longer_than_ms,
         missed_at_least: request.missed_at_least,
         cursor: request.cursor.map(cursor).transpose()?,
-        page_size,
+        page_size: convert::page_size(request.page_size),
     })
 }
 
@@ -305,6 +298,32 @@ impl Locks for LocksService {
         request: Request<pb::CloseSessionRequest>,
     ) -> Answered<pb::CloseSessionAnswer> {
         answered(self.session_closed(request.into_inner()).await)
+    }
+
+    async fn get_session(&self, request: Request<pb::GetSessionRequest>) -> Answered<pb::SessionRecord> {
+        answered(lookups::session(&self.app, request.get_ref()).await)
+    }
+
+    async fn list_sessions(&self, request: Request<pb::ListSessionsRequest>) -> Answered<pb::SessionsPage> {
+        answered(lookups::sessions(&self.app, request.get_ref()).await)
+    }
+
+    async fn list_audit(&self, request: Request<pb::ListAuditRequest>) -> Answered<pb::AuditPage> {
+        answered(lookups::audit(&self.app, request.get_ref()).await)
+    }
+
+    async fn verify_audit(
+        &self,
+        _request: Request<pb::VerifyAuditRequest>,
+    ) -> Answered<pb::VerifyAuditAnswer> {
+        answered(lookups::verify_audit(&self.app).await)
+    }
+
+    type WatchStream = Pin<Box<dyn Stream<Item = Result<pb::WatchEvent, Status>> + Send>>;
+
+    async fn watch(&self, request: Request<pb::WatchRequest>) -> Answered<Self::WatchStream> {
+        let events = watch::start(&self.app, request.into_inner()).map_err(problem::status)?;
+        Ok(Response::new(Box::pin(events)))
     }
 
     async fn status(&self, _request: Request<pb::StatusRequest>) -> Answered<pb::StatusAnswer> {

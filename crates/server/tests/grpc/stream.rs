@@ -138,7 +138,7 @@ async fn another_connection_resumes_and_its_waiter_keeps_the_place() {
         }
     };
     until_waiters(1).await;
-    let (mut second, _) = Stream::open(&fixture, "the-second-waiter-0").await;
+    let (second, _) = Stream::open(&fixture, "the-second-waiter-0").await;
     second.send(vec![acquire(1, "a", ids::random(), 60_000)]);
     until_waiters(2).await;
 

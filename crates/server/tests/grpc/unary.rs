@@ -110,6 +110,48 @@ async fn a_session_of_calls_lives_and_ends() {
 }
 
 #[tokio::test]
+async fn operators_read_sessions_the_audit_log_and_what_happens() {
+    let fixture = Fixture::start().await;
+    let mut client = fixture.client().await;
+    let watch = |after: &str| pb::WatchRequest { prefix: "a".into(), after: after.into() };
+    let mut live = client.watch(watch("")).await.unwrap().into_inner();
+    let open = pb::OpenSessionRequest { owner_id: "me".into(), ..Default::default() };
+    let session_id = client.open_session(open).await.unwrap().into_inner().session_id;
+    for resource in ["a", "b"] {
+        client.acquire(acquire(resource)).await.unwrap();
+    }
+    let force = pb::ForceReleaseRequest {
+        resource: "a".into(),
+        actor_id: "ops".into(),
+        reason: "test".into(),
+        all: true,
+        ..Default::default()
+    };
+    client.force_release(force).await.unwrap();
+
+    let granted = live.message().await.unwrap().unwrap();
+    let ended = live.message().await.unwrap().unwrap();
+    let kind = |event: &pb::WatchEvent| match event.what.clone().unwrap() {
+        pb::watch_event::What::Lock(lock) => (lock.kind(), lock.resource.clone(), lock.reason()),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(kind(&granted).0, pb::lock_event::Kind::Granted);
+    assert_eq!(kind(&ended), (pb::lock_event::Kind::Ended, "a".into(), pb::EndReason::Forced));
+    let mut resumed = client.watch(watch(&granted.id)).await.unwrap().into_inner();
+    assert_eq!(resumed.message().await.unwrap().unwrap(), ended, "b's events are not asked for");
+    assert_eq!(client.watch(watch("x")).await.unwrap_err().code(), Code::InvalidArgument);
+
+    let session = client.get_session(pb::GetSessionRequest { session_id: session_id.clone() }).await.unwrap();
+    assert_eq!(session.into_inner().owner_id, "me");
+    let page = client.list_sessions(pb::ListSessionsRequest::default()).await.unwrap().into_inner();
+    assert_eq!((page.sessions.len(), page.sessions[0].session_id.as_str()), (1, session_id.as_str()));
+    let audit = client.list_audit(pb::ListAuditRequest::default()).await.unwrap().into_inner();
+    assert_eq!((audit.entries.len(), audit.entries[0].action.as_str()), (1, "FORCE_RELEASE"));
+    let verified = client.verify_audit(pb::VerifyAuditRequest {}).await.unwrap().into_inner();
+    assert!(verified.intact && verified.entries == 1 && verified.head == audit.entries[0].hash);
+}
+
+#[tokio::test]
 async fn health_and_reflection_are_on() {
     let fixture = Fixture::start().await;
     let channel = fixture.channel().await;
