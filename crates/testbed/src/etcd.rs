@@ -43,5 +43,11 @@ fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> L
     ];
     let args = ours.into_iter().chain(setup.settings()).map(|(name, value)| format!("--{name}={value}"));
     let program = find::program("etcd", "etcd-server");
-    Launch { program, args: args.collect(), ready: "ready to serve client requests", stop: Signal::KILL }
+    Launch {
+        program,
+        args: args.collect(),
+        ready: "ready to serve client requests",
+        stop: Signal::KILL,
+        leftover: None,
+    }
 }

@@ -21,6 +21,7 @@ mod find;
 mod keeper;
 mod mariadb;
 mod member;
+mod memory;
 mod postgres;
 mod redis;
 mod server;

@@ -25,7 +25,7 @@ pub(crate) fn launch(setup: &Setup) -> Plan {
     }
     args.extend(setup.settings().map(|(name, value)| format!("--{name}={value}")));
     let program = find::program("mariadbd", PACKAGE);
-    let member = Launch { program, args, ready: "ready for connections", stop: Signal::KILL };
+    let member = Launch { program, args, ready: "ready for connections", stop: Signal::KILL, leftover: None };
     let url = format!("mysql://root@127.0.0.1:{port}/test");
     Plan { dir, members: vec![member], endpoints: vec![url.clone()], url }
 }

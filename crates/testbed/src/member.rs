@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use crate::{find, keeper};
+use crate::{find, keeper, memory};
 
 /// An engine that is not ready by then is broken; a loaded machine takes some seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -27,6 +27,8 @@ pub(crate) struct Launch {
     pub ready: &'static str,
     /// Ends the engine at once and lets it remove what outlives a process (PostgreSQL's shared memory).
     pub stop: Signal,
+    /// Where a killed engine has noted what it could not remove.
+    pub leftover: Option<PathBuf>,
 }
 
 /// A running, or killed, process.
@@ -59,8 +61,12 @@ impl Member {
         self.tail.text()
     }
 
-    pub(crate) fn launch(&self) -> Launch {
-        self.launch.clone()
+    /// How to start it again. What it left behind is its successor's from now on: PostgreSQL takes its own old shared
+    /// memory away when it starts.
+    pub(crate) fn hand_over(&mut self) -> Launch {
+        let launch = self.launch.clone();
+        self.launch.leftover = None;
+        launch
     }
 
     /// Sends a signal, unless the process has been reaped: then its id may be another's.
@@ -93,6 +99,9 @@ impl Member {
 impl Drop for Member {
     fn drop(&mut self) {
         self.stop();
+        if let Some(note) = &self.launch.leftover {
+            memory::remove(note);
+        }
     }
 }
 

@@ -23,7 +23,8 @@ pub(crate) fn launch(setup: &Setup) -> Plan {
     args.extend(all.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]));
     let ready = "database system is ready to accept connections";
     // QUIT is PostgreSQL's immediate shutdown: as abrupt as KILL, but its shared memory goes too.
-    let member = Launch { program: bin.join("postgres"), args, ready, stop: Signal::QUIT };
+    let leftover = Some(dir.path().join("data/postmaster.pid"));
+    let member = Launch { program: bin.join("postgres"), args, ready, stop: Signal::QUIT, leftover };
     let url = format!("postgres://postgres@127.0.0.1:{port}/postgres");
     Plan { dir, members: vec![member], endpoints: vec![url.clone()], url }
 }

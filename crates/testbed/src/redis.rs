@@ -15,7 +15,8 @@ pub(crate) fn launch(setup: &Setup) -> Plan {
     let all = ours.into_iter().chain([("appendonly", "yes"), ("appendfsync", sync)]).chain(setup.settings());
     let args = all.flat_map(|(name, value)| [format!("--{name}"), value.to_owned()]).collect();
     let program = find::program("redis-server", "redis-server");
-    let member = Launch { program, args, ready: "Ready to accept connections", stop: Signal::KILL };
+    let member =
+        Launch { program, args, ready: "Ready to accept connections", stop: Signal::KILL, leftover: None };
     let url = format!("redis://127.0.0.1:{port}/");
     Plan { dir, members: vec![member], endpoints: vec![url.clone()], url }
 }

@@ -79,7 +79,7 @@ impl Server {
     pub fn restart(&self, member: usize) {
         let mut slot = self.member(member);
         slot.kill();
-        *slot = Member::start(slot.launch()).wait().unwrap_or_else(|why| panic!("cannot restart: {why}"));
+        *slot = Member::start(slot.hand_over()).wait().unwrap_or_else(|why| panic!("cannot restart: {why}"));
     }
 
     fn member(&self, member: usize) -> MutexGuard<'_, Member> {

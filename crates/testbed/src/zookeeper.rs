@@ -30,7 +30,7 @@ pub(crate) fn launch(setup: &Setup) -> Plan {
     args.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned(), text(&config)]);
     let program = find::program("java", "default-jre-headless");
     // The last line that ZooKeeper prints while it starts.
-    let member = Launch { program, args, ready: "ZooKeeper audit is", stop: Signal::KILL };
+    let member = Launch { program, args, ready: "ZooKeeper audit is", stop: Signal::KILL, leftover: None };
     let url = format!("127.0.0.1:{port}");
     Plan { dir, members: vec![member], endpoints: vec![url.clone()], url }
 }

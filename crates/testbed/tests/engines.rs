@@ -115,6 +115,41 @@ fn psql(server: &Server, sql: &str) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
+/// Whether the shared memory is there that the server has now.
+fn memory_of(server: &Server) -> impl Fn() -> bool + use<> {
+    let lock_file = std::fs::read_to_string(server.dir().join("data/postmaster.pid")).unwrap();
+    let noted: Vec<String> =
+        lock_file.lines().nth(6).unwrap().split_whitespace().map(str::to_owned).collect();
+    move || {
+        let segments = std::fs::read_to_string("/proc/sysvipc/shm").unwrap();
+        segments.lines().any(|line| line.split_whitespace().take(2).eq(noted.iter().map(String::as_str)))
+    }
+}
+
+/// A killed PostgreSQL cannot remove its shared memory; its guard does.
+#[test]
+fn a_killed_postgres_leaves_no_shared_memory() {
+    let server = postgres();
+    let there = memory_of(&server);
+    assert!(there());
+    server.kill(0);
+    server.restart(0);
+    assert_eq!(psql(&server, "SELECT 1"), "1");
+    drop(server);
+    assert!(!there());
+}
+
+#[test]
+fn a_restarted_postgres_keeps_its_own_shared_memory() {
+    let server = postgres();
+    server.restart(0);
+    let there = memory_of(&server);
+    assert!(there());
+    server.kill(0);
+    drop(server);
+    assert!(!there());
+}
+
 #[test]
 fn a_panic_leaves_nothing() {
     let (send, receive) = std::sync::mpsc::channel();
