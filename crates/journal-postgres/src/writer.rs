@@ -1,8 +1,11 @@
 //! The one writer of an epoch.
 
+use std::time::Duration;
+
 use async_trait::async_trait;
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
+use tokio::time::error::Elapsed;
 use tokio_postgres::Statement;
 
 use crate::connection::{Connection, Connector, Trouble};
@@ -100,6 +103,12 @@ impl PostgresWriter {
         }
     }
 
+    /// Bounds a whole attempt, a new connection and its handshakes included: the caller has other things to do, and an
+    /// unknown outcome is an answer too.
+    fn attempt_within(&self) -> Duration {
+        2 * self.connector.config.statement_within
+    }
+
     async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let link = self.link().await?;
         let name = self.connector.name();
@@ -121,6 +130,15 @@ impl PostgresWriter {
     }
 }
 
+/// What came of an attempt: without an answer, nobody knows.
+fn known(attempt: Result<Result<Outcome, Trouble>, Elapsed>) -> Outcome {
+    match attempt {
+        Ok(Ok(outcome)) => outcome,
+        Ok(Err(trouble)) => Outcome::Unknown(trouble.to_string()),
+        Err(_) => Outcome::Unknown("the engine could not be reached in time".to_owned()),
+    }
+}
+
 #[async_trait]
 impl Writer for PostgresWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
@@ -130,7 +148,7 @@ impl Writer for PostgresWriter {
                 _ => Outcome::Conflict(None),
             };
         }
-        self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+        known(tokio::time::timeout(self.attempt_within(), self.try_append(batch)).await)
     }
 
     /// A committed write: a deposed primary still answers SELECT.
@@ -138,12 +156,13 @@ impl Writer for PostgresWriter {
         match self.beat().await {
             Outcome::Committed => Confirmation::Current,
             Outcome::Fenced => Confirmation::Fenced,
-            other => Confirmation::Unknown(format!("{other:?}")),
+            Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
+            Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
         }
     }
 
     async fn beat(&mut self) -> Outcome {
-        self.try_beat().await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
+        known(tokio::time::timeout(self.attempt_within(), self.try_beat()).await)
     }
 
     fn limits(&self) -> Limits {

@@ -155,7 +155,8 @@ impl Writer for RedisWriter {
         match self.beat().await {
             Outcome::Committed => Confirmation::Current,
             Outcome::Fenced => Confirmation::Fenced,
-            other => Confirmation::Unknown(format!("{other:?}")),
+            Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
+            Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
         }
     }
 

@@ -1,10 +1,10 @@
 //! Measures one writer: append latency and facts a second, and what a confirmation costs.
 //!
 //! ```console
-//! cargo run --release -p leasehold-journal-redis --example append [URL] [SECONDS]
+//! cargo run --release -p leasehold-journal-etcd --example etcd_append [URL] [SECONDS]
 //! ```
 //!
-//! Without a URL it starts a private Redis that syncs every write.
+//! Without a URL it starts a private etcd; `3` as the URL starts a cluster of three.
 
 #![allow(
     clippy::print_stdout,
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use hdrhistogram::Histogram;
 use leasehold_journal::{Batch, BatchId, Claim, Confirmation, Journal, Opened, Outcome, Tail, chain};
-use leasehold_journal_redis::{RedisConfig, RedisJournal};
+use leasehold_journal_etcd::{EtcdConfig, EtcdJournal};
 use leasehold_types::{ClusterId, Epoch, Nonce, ids};
 
 /// Facts a batch, and bytes a fact: what 64 tasks that acquire and release make of one commit.
@@ -27,11 +27,12 @@ const FACT_BYTES: usize = 96;
 #[tokio::main]
 async fn main() {
     let mut args = std::env::args().skip(1);
-    let url = args.next();
+    let given = args.next().unwrap_or_else(|| "1".to_owned());
     let seconds = args.next().map_or(5, |text| text.parse().unwrap());
-    let server = url.is_none().then(leasehold_testbed::redis);
-    let url = url.or_else(|| server.as_ref().map(|server| server.url().to_owned())).unwrap();
-    let config = RedisConfig::from_url(&url, "bench", |name| std::env::var(name).ok()).unwrap();
+    let server = given.parse().ok().map(leasehold_testbed::etcd_cluster);
+    let hosts = |endpoints: &[String]| endpoints.join(",").replace("http://", "");
+    let url = server.as_ref().map_or(given, |server| format!("etcd://{}", hosts(server.endpoints())));
+    let config = EtcdConfig::from_url(&url, "bench", |name| std::env::var(name).ok()).unwrap();
     let claim = Claim {
         nonce: Nonce::from_bytes(ids::random()),
         new_cluster: ClusterId::from_bytes(ids::random()),
@@ -40,7 +41,7 @@ async fn main() {
         accept_loss: false,
     };
     let began = now();
-    let mut opened = RedisJournal::new(config).open(claim).await.unwrap();
+    let mut opened = EtcdJournal::new(config).unwrap().open(claim).await.unwrap();
     println!("opened in {:?}, durability {}", began.elapsed(), opened.durability);
     for facts in [1, FACTS, 4 * FACTS] {
         append(&mut opened, facts, Duration::from_secs(seconds)).await;

@@ -1,7 +1,7 @@
 //! Measures one writer: append latency and facts a second, and what a confirmation costs.
 //!
 //! ```console
-//! cargo run --release -p leasehold-journal-zookeeper --example append [URL] [SECONDS]
+//! cargo run --release -p leasehold-journal-zookeeper --example zookeeper_append [URL] [SECONDS]
 //! ```
 //!
 //! Without a URL it starts a private ZooKeeper.
