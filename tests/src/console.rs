@@ -25,9 +25,17 @@ const PORT: &str = "7420";
 /// # Panics
 /// With what was expected and what came, for every step that differs, and when there are no documents at all.
 pub fn check(documents: &[PathBuf], binary: &Path) {
+    check_with(documents, binary, &[]);
+}
+
+/// The same with variables in the environment, such as where a document's database is.
+///
+/// # Panics
+/// As [`check`].
+pub fn check_with(documents: &[PathBuf], binary: &Path, variables: &[(&str, String)]) {
     assert!(!documents.is_empty(), "there is nothing to check");
     let differences: Vec<String> =
-        documents.iter().flat_map(|document| differences(document, binary)).collect();
+        documents.iter().flat_map(|document| differences(document, binary, variables)).collect();
     let count = differences.len();
     assert!(
         count == 0,
@@ -36,11 +44,11 @@ pub fn check(documents: &[PathBuf], binary: &Path) {
     );
 }
 
-fn differences(document: &Path, binary: &Path) -> Vec<String> {
+fn differences(document: &Path, binary: &Path, variables: &[(&str, String)]) -> Vec<String> {
     let text =
         std::fs::read_to_string(document).unwrap_or_else(|error| panic!("{}: {error}", document.display()));
     let mut parsed = Document::parse(&text);
-    let mut shell = Shell::start(binary);
+    let mut shell = Shell::start(binary, variables);
     let mut differences = Vec::new();
     for step in parsed.steps_mut() {
         let (output, code) = shell.run(&step.command);

@@ -22,3 +22,14 @@ pub use http::{Answer, Http};
 pub use seed::Seed;
 pub use server::{Server, free_port};
 pub use wait::{Stopwatch, until};
+
+/// Pages of the guide whose Rust examples are run: `cargo test -p leasehold-tests --doc`.
+#[cfg(doctest)]
+mod guide {
+    #[doc = include_str!("../../docs/guide/api-without-fence.md")]
+    struct ApiWithoutFence;
+    #[doc = include_str!("../../docs/guide/billing-close.md")]
+    struct BillingClose;
+    #[doc = include_str!("../../docs/guide/long-job.md")]
+    struct LongJob;
+}

@@ -28,7 +28,7 @@ pub(super) struct Shell {
 
 impl Shell {
     /// Starts it.
-    pub(super) fn start(binary: &Path) -> Self {
+    pub(super) fn start(binary: &Path, variables: &[(&str, String)]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let port = free_port();
         let bin = binary.parent().expect("the binary lies in a directory");
@@ -45,6 +45,7 @@ impl Shell {
             .env("NO_COLOR", "1")
             .env("USER", "ada")
             .env_remove("LEASEHOLD_DATA")
+            .envs(variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
