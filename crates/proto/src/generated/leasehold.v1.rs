@@ -49,7 +49,7 @@ pub struct AcquireAnswer {
     /// There if not.
     #[prost(message, optional, tag = "3")]
     pub not_granted: ::core::option::Option<NotGranted>,
-    /// "<cluster id>/<epoch>" of the node that decided.
+    /// `cluster id/epoch` of the node that decided.
     #[prost(string, tag = "4")]
     pub epoch: ::prost::alloc::string::String,
 }
