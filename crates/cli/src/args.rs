@@ -56,12 +56,15 @@ pub(crate) enum Command {
     Audit(AuditArgs),
     /// What the server is and does
     Status,
-    /// Copy the journal of a data directory into one file
+    /// Copy a journal into one file
     Backup(BackupArgs),
-    /// Make a data directory from a backup; raises generation and tokens
+    /// Make a journal from a backup; raises generation and tokens
     Restore(RestoreArgs),
-    /// Accept a damaged, regressed or copied data directory; raises generation and tokens
+    /// Accept a damaged, regressed or copied journal; raises generation and tokens
     Recover(RecoverArgs),
+    /// Move the state to another journal
+    #[command(subcommand)]
+    Journal(JournalCommand),
     /// Put load on a server and measure it
     Bench(BenchArgs),
     /// Print a completion script
@@ -88,6 +91,9 @@ pub(crate) struct ServeArgs {
     /// Where the state lives [default: embedded, in the data directory]
     #[arg(long, value_name = "URL")]
     pub(crate) journal: Option<String>,
+    /// Name of the cluster on a shared engine [default: main]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) cluster: Option<String>,
     /// URL under which others reach this node
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
@@ -315,20 +321,62 @@ pub(crate) enum AuditCommand {
     Export,
 }
 
+/// Which journal is worked on.
 #[derive(Args, Debug)]
-pub(crate) struct BackupArgs {
+pub(crate) struct SiteArgs {
+    /// Data directory; `restore` makes it
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// Where the state lives
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "embedded",
+        env = "LEASEHOLD_JOURNAL",
+        hide_env_values = true
+    )]
+    pub(crate) journal: String,
+    /// Name of the cluster on a shared engine
+    #[arg(long, value_name = "NAME", default_value = leasehold_server::DEFAULT_CLUSTER, env = "LEASEHOLD_CLUSTER")]
+    pub(crate) cluster: String,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum JournalCommand {
+    /// Copy a journal that nobody serves into an empty one; raises generation and tokens
+    Copy(JournalCopyArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JournalCopyArgs {
+    /// The journal to copy: `embedded` is the one in --data
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: String,
+    /// The empty journal to fill
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
     /// Data directory
     #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
     pub(crate) data: PathBuf,
+    /// Name of the cluster on a shared engine
+    #[arg(long, value_name = "NAME", default_value = leasehold_server::DEFAULT_CLUSTER, env = "LEASEHOLD_CLUSTER")]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BackupArgs {
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
     /// File to write; it must not exist
     pub(crate) file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub(crate) struct RestoreArgs {
-    /// Data directory to make; it must be empty or not exist
-    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
-    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
     /// The backup
     pub(crate) file: PathBuf,
     #[command(flatten)]
@@ -337,9 +385,8 @@ pub(crate) struct RestoreArgs {
 
 #[derive(Args, Debug)]
 pub(crate) struct RecoverArgs {
-    /// Data directory
-    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
-    pub(crate) data: PathBuf,
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
 }

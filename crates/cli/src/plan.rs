@@ -7,8 +7,9 @@ use std::time::Duration;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
-    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, KeepChildArgs, LsArgs,
-    OperatorArgs, RunArgs, ServeArgs, SessionCommand, WatchArgs,
+    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, JournalCommand,
+    JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs, ServeArgs, SessionCommand, SiteArgs,
+    WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
@@ -35,7 +36,7 @@ pub(crate) enum Plan {
         /// What.
         ask: Ask,
     },
-    /// Work on a data directory that no server uses.
+    /// Work on a journal that no server uses.
     Maintain {
         /// How to show the outcome.
         format: Format,
@@ -107,11 +108,12 @@ pub(crate) struct Operator {
     pub(crate) reason: String,
 }
 
-/// Work on a data directory.
+/// Work on a journal.
 pub(crate) enum Maintain {
-    Backup { data: PathBuf, file: PathBuf },
-    Restore { data: PathBuf, file: PathBuf, operator: Operator },
-    Recover { data: PathBuf, operator: Operator },
+    Backup { site: SiteArgs, file: PathBuf },
+    Restore { site: SiteArgs, file: PathBuf, operator: Operator },
+    Recover { site: SiteArgs, operator: Operator },
+    Copy { from: SiteArgs, to: SiteArgs, operator: Operator },
 }
 
 impl Plan {
@@ -128,14 +130,15 @@ impl Plan {
             Command::KeepChild(KeepChildArgs { name, group, command }) => {
                 Ok(Self::KeepChild(KeepPlan { name, group, command }))
             }
-            Command::Backup(args) => maintain(Maintain::Backup { data: args.data, file: args.file }),
+            Command::Backup(args) => maintain(Maintain::Backup { site: args.site, file: args.file }),
             Command::Restore(args) => {
                 let operator = operator(args.operator)?;
-                maintain(Maintain::Restore { data: args.data, file: args.file, operator })
+                maintain(Maintain::Restore { site: args.site, file: args.file, operator })
             }
             Command::Recover(args) => {
-                maintain(Maintain::Recover { data: args.data, operator: operator(args.operator)? })
+                maintain(Maintain::Recover { site: args.site, operator: operator(args.operator)? })
             }
+            Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
             Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
@@ -162,6 +165,7 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Recover(_)
+        | Command::Journal(_)
         | Command::Bench(_)
         | Command::Completions { .. }
         | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
@@ -285,6 +289,27 @@ fn audit(args: AuditArgs) -> Result<Ask, Failure> {
         None => Ask::Audit { resource, after },
         Some(AuditCommand::Verify) => Ask::AuditVerify,
         Some(AuditCommand::Export) => Ask::AuditExport { resource, after },
+    })
+}
+
+fn copy(args: JournalCopyArgs) -> Result<Maintain, Failure> {
+    if args.from == args.to {
+        let why = "--from and --to are the same; `backup` and `restore` copy within one engine";
+        return Err(Failure::Usage(why.into()));
+    }
+    let site = |journal| SiteArgs { data: args.data.clone(), journal, cluster: args.cluster.clone() };
+    Ok(Maintain::Copy { from: site(args.from), to: site(args.to), operator: operator(args.operator)? })
+}
+
+fn advise(args: &AdviseArgs, named: &[String]) -> Result<AdvisePlan, Failure> {
+    if args.measure_for.is_zero() || args.recovery.is_zero() {
+        return Err(Failure::Usage("--for and --recovery must be more than 0".into()));
+    }
+    Ok(AdvisePlan {
+        server: servers(named)?.first().clone(),
+        measure_for: args.measure_for,
+        recovery: args.recovery,
+        ttl: args.ttl,
     })
 }
 

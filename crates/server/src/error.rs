@@ -31,6 +31,9 @@ pub enum ServeError {
     /// The node stopped serving by itself.
     #[error("the node stopped: {0}")]
     Stopped(StopReason),
+    /// The journal did not finish its last commit in time.
+    #[error("shut down without the journal, which did not finish what it was committing")]
+    Stuck,
 }
 
 impl ServeError {
@@ -43,7 +46,7 @@ impl ServeError {
             Self::Start(StartError::Read(ReadError::Unavailable(_) | ReadError::Replaced)) => false,
             Self::Start(StartError::Thread(_) | StartError::Died) => false,
             Self::Start(_) => true,
-            Self::System(_) | Self::Stopped(_) => false,
+            Self::System(_) | Self::Stopped(_) | Self::Stuck => false,
         }
     }
 
@@ -59,6 +62,9 @@ impl ServeError {
             Self::Stopped(StopReason::JournalFailed(_)) => Some(
                 "the disk refused to keep what was written: look at the kernel's log before starting again",
             ),
+            Self::Stuck => {
+                Some("what was answered is durable; look at the disk or the engine before starting again")
+            }
             Self::System(_) | Self::Stopped(_) => None,
         }
     }

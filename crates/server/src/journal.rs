@@ -6,21 +6,16 @@ use std::sync::Arc;
 use leasehold_journal::Journal;
 use leasehold_journal_wal::{WalConfig, WalJournal};
 
-use crate::config::{Config, JournalConfig};
-
-/// The embedded journal.
-pub(crate) type Embedded = WalJournal;
+use crate::config::JournalConfig;
 
 /// The journal of these settings; nothing is opened yet.
-pub(crate) fn chosen(config: &Config) -> Arc<dyn Journal> {
-    match config.journal {
-        JournalConfig::Embedded => Arc::new(embedded(&config.data)),
+pub(crate) fn chosen(journal: &JournalConfig, data: &Path) -> Arc<dyn Journal> {
+    match journal {
+        JournalConfig::Embedded => Arc::new(WalJournal::new(WalConfig::new(embedded_dir(data)))),
+        JournalConfig::Etcd(journal) => Arc::new(journal.clone()),
+        JournalConfig::Postgres(journal) => Arc::new(journal.clone()),
+        JournalConfig::Redis(journal) => Arc::new(journal.clone()),
     }
-}
-
-/// The embedded journal of a data directory.
-pub(crate) fn embedded(data: &Path) -> Embedded {
-    WalJournal::new(WalConfig::new(embedded_dir(data)))
 }
 
 /// The witness lies beside the journal, not in it: it must survive when the journal is replaced.

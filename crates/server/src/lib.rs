@@ -7,13 +7,14 @@
 //! - [`serve`] is what the command line calls: runs until a signal, in one call.
 //! - [`Server`] runs inside a process, for tests and for those who embed it.
 //! - [`RawConfig`] is what was written, [`Config`] what it means.
-//! - [`maintenance`] backs up, restores and recovers a data directory.
+//! - [`maintenance`] backs up, restores, recovers and copies a journal.
 
 mod config;
 mod error;
 mod grpc;
 mod http;
 mod journal;
+mod lives;
 pub mod logs;
 pub mod maintenance;
 mod metrics;
@@ -23,9 +24,9 @@ mod server;
 mod survey;
 
 pub use config::{
-    Config, ConfigError, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy, InvalidDuration,
-    JournalConfig, Limits, RawConfig, RawJournal, RawLimits, SETTINGS, Setting, WrittenDuration,
-    settings_table,
+    Config, ConfigError, DEFAULT_CLUSTER, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy,
+    InvalidDuration, JournalConfig, JournalUrl, Limits, RawConfig, RawJournal, RawLimits, SETTINGS, Setting,
+    WrittenDuration, settings_table,
 };
 pub use error::ServeError;
 pub use leasehold_core::Operator;

@@ -1,16 +1,73 @@
-//! What operators do to a data directory: back it up, restore it, recover it. `backup` works beside a running server;
-//! the other two need the directory for themselves.
+//! What operators do to a journal: back it up, restore it, recover it, copy it to another engine. `backup` works beside
+//! a running server; the others need the journal for themselves.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use leasehold_core::Operator;
 use leasehold_journal::archive::{Archive, ArchiveError, Summary, write_archive};
-use leasehold_journal::{ImportError, Journal, OpenError};
+use leasehold_journal::{Claim, ImportError, Journal, OpenError, ReadError, Reader};
 use leasehold_node::maintenance::Recovered;
 use leasehold_node::{RealClock, StartError};
+use leasehold_types::ids::random;
+use leasehold_types::{ClusterId, Epoch, Nonce};
 
+use crate::config::JournalConfig;
 use crate::error::start_hint;
-use crate::journal::{Embedded, embedded};
+use crate::journal::{chosen, embedded_dir};
+
+/// A journal, and the data directory with the witness of the node that serves it.
+pub struct Site {
+    journal: Arc<dyn Journal>,
+    data: PathBuf,
+    is_remote: bool,
+}
+
+impl Site {
+    /// The journal of these settings; nothing is opened yet.
+    pub fn new(data: &Path, journal: &JournalConfig) -> Self {
+        Self { journal: chosen(journal, data), data: data.to_owned(), is_remote: journal.is_remote() }
+    }
+
+    /// The embedded journal of a data directory.
+    pub fn embedded(data: &Path) -> Self {
+        Self::new(data, &JournalConfig::Embedded)
+    }
+
+    /// A look at a journal that must be there: opening one would found it.
+    async fn existing(&self) -> Result<Box<dyn Reader>, MaintenanceError> {
+        let missing = |place: String| Err(MaintenanceError::NoJournal(place));
+        if !self.is_remote && !embedded_dir(&self.data).is_dir() {
+            return missing(self.data.display().to_string());
+        }
+        let mut reader = self.journal.reader().await?;
+        match reader.head().await {
+            Err(ReadError::Unavailable(why)) if self.is_remote => {
+                missing(format!("{}: {why}", self.journal.kind()))
+            }
+            // What else is wrong with it is told, or mended, by what was asked for.
+            _ => Ok(reader),
+        }
+    }
+
+    async fn raise(&self, operator: Operator) -> Result<Recovered, MaintenanceError> {
+        let recovered =
+            leasehold_node::maintenance::recover(&*self.journal, &self.data, operator, None, &RealClock);
+        Ok(recovered.await?)
+    }
+
+    /// The last step after filling. The mark that says "filled, not yet recovered" was set by the filling itself, so it
+    /// is no loss.
+    async fn raise_filled(&self, operator: Operator) -> Result<Recovered, MaintenanceError> {
+        self.raise(operator).await.map(|recovered| Recovered { loss: None, ..recovered })
+    }
+}
+
+impl std::fmt::Debug for Site {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Site").field("journal", &self.journal.kind()).field("data", &self.data).finish()
+    }
+}
 
 /// Why maintenance failed. Nothing was changed, except where the message says so.
 #[derive(Debug, thiserror::Error)]
@@ -21,9 +78,12 @@ pub enum MaintenanceError {
     /// The backup cannot be made.
     #[error("cannot make the backup: {0}")]
     Backup(#[from] ArchiveError),
-    /// The directory cannot be filled.
+    /// The journal cannot be filled from the backup.
     #[error("cannot restore: {0}")]
-    Restore(#[from] ImportError),
+    Restore(ImportError),
+    /// The journal cannot be filled from the other.
+    #[error("cannot copy: {0}")]
+    Copy(ImportError),
     /// The journal cannot be recovered.
     #[error("cannot recover: {0}")]
     Recover(#[from] StartError),
@@ -38,20 +98,13 @@ impl MaintenanceError {
         match self {
             Self::Open(OpenError::InUse(_)) => Some("stop the server that uses the directory first"),
             Self::Restore(ImportError::NotEmpty(_)) => {
-                Some("restore into a directory that does not exist yet")
+                Some("restore into a directory that does not exist yet, or under another --cluster")
             }
-            Self::NoJournal(_) => Some("name the data directory with --data"),
+            Self::Copy(ImportError::NotEmpty(_)) => Some("copy under another --cluster"),
+            Self::NoJournal(_) => Some("name it with --data, or with --journal and --cluster"),
             Self::Recover(error) => start_hint(error),
-            Self::Open(_) | Self::Backup(_) | Self::Restore(_) => None,
+            Self::Open(_) | Self::Backup(_) | Self::Restore(_) | Self::Copy(_) => None,
         }
-    }
-}
-
-fn existing(data: &Path) -> Result<Embedded, MaintenanceError> {
-    if crate::journal::embedded_dir(data).is_dir() {
-        Ok(embedded(data))
-    } else {
-        Err(MaintenanceError::NoJournal(data.display().to_string()))
     }
 }
 
@@ -59,28 +112,47 @@ fn existing(data: &Path) -> Result<Embedded, MaintenanceError> {
 ///
 /// # Errors
 /// See [`MaintenanceError`]; no file is left behind.
-pub async fn backup(data: &Path, file: &Path) -> Result<Summary, MaintenanceError> {
-    let mut reader = existing(data)?.reader().await?;
+pub async fn backup(site: &Site, file: &Path) -> Result<Summary, MaintenanceError> {
+    let mut reader = site.existing().await?;
     Ok(write_archive(&mut *reader, file).await?)
 }
 
-/// Fills an empty data directory from a backup, then recovers it: what was granted after the backup was made is lost,
-/// so generation, epoch and tokens go above everything that could have been given out.
+/// Fills an empty journal from a backup, then recovers it: what was granted after the backup was made is lost, so
+/// generation, epoch and tokens go above everything that could have been given out.
 ///
 /// # Errors
 /// See [`MaintenanceError`].
-pub async fn restore(file: &Path, data: &Path, operator: Operator) -> Result<Recovered, MaintenanceError> {
+pub async fn restore(file: &Path, site: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
     let mut archive = Archive::open(file)?;
-    let journal = embedded(data);
-    journal.import(&mut archive).await?;
-    Ok(leasehold_node::maintenance::recover(&journal, data, operator, None, &RealClock).await?)
+    site.journal.import(&mut archive).await.map_err(MaintenanceError::Restore)?;
+    site.raise_filled(operator).await
 }
 
 /// Accepts what is left of a damaged, regressed or copied journal, and raises generation, epoch and tokens.
 ///
 /// # Errors
 /// See [`MaintenanceError`]; asking again is safe.
-pub async fn recover(data: &Path, operator: Operator) -> Result<Recovered, MaintenanceError> {
-    let journal = existing(data)?;
-    Ok(leasehold_node::maintenance::recover(&journal, data, operator, None, &RealClock).await?)
+pub async fn recover(site: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
+    site.existing().await?;
+    site.raise(operator).await
+}
+
+/// Fills an empty journal from another one, then recovers it, so that generation, epoch and tokens are above everything
+/// that the old one could still give out. The old one is claimed first: whoever serves it on a remote engine is fenced,
+/// and an embedded one that is served is refused. It stays as it was, and must not be served again.
+///
+/// # Errors
+/// See [`MaintenanceError`].
+pub async fn copy(from: &Site, to: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
+    from.existing().await?;
+    let claim = Claim {
+        nonce: Nonce::from_bytes(random()),
+        new_cluster: ClusterId::from_bytes(random()),
+        expected_epoch: None,
+        epoch_floor: Epoch(0),
+        accept_loss: false,
+    };
+    let mut opened = from.journal.open(claim).await?;
+    to.journal.import(&mut *opened.reader).await.map_err(MaintenanceError::Copy)?;
+    to.raise_filled(operator).await
 }

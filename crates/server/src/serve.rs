@@ -23,6 +23,8 @@ pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeErr
         ready(&server);
         run(server).await
     });
+    // A task that is stuck in the disk must not hold the process up.
+    runtime.shutdown_background();
     log.flush();
     outcome
 }
@@ -35,7 +37,7 @@ async fn run(mut server: Server) -> Result<(), ServeError> {
         _ = terminate.recv() => "SIGTERM",
         reason = server.stopped() => {
             error!(event = "node_stopped", %reason, "the node stopped by itself");
-            return Err(ServeError::Stopped(reason));
+            return Err(reason);
         }
     };
     info!(event = "shutting_down", signal = name, "shutting down");

@@ -3,10 +3,8 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use http::HeaderValue;
 use leasehold_journal::Journal;
-use leasehold_node::{Clock, Handle, NodeConfig, RealClock, Running, StopReason};
-use leasehold_types::TenantName;
+use leasehold_node::{Clock, Handle, RealClock, StopReason};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -16,6 +14,7 @@ use crate::config::Config;
 use crate::error::ServeError;
 use crate::grpc::Losses;
 use crate::http::{App, accept};
+use crate::lives::{Lives, Parts};
 use crate::logs::LogSink;
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
@@ -33,7 +32,11 @@ pub struct Components {
 impl Components {
     /// The journal that the settings name, the clocks of this machine.
     pub fn new(config: &Config, log: LogSink) -> Self {
-        Self { journal: crate::journal::chosen(config), clock: Arc::new(RealClock), log }
+        Self {
+            journal: crate::journal::chosen(&config.journal, &config.data),
+            clock: Arc::new(RealClock),
+            log,
+        }
     }
 }
 
@@ -41,8 +44,10 @@ impl Components {
 #[derive(Debug)]
 pub struct Server {
     address: SocketAddr,
-    running: Running,
-    drain: watch::Sender<bool>,
+    app: watch::Receiver<Arc<App>>,
+    stop: watch::Sender<bool>,
+    /// Absent once it has been told how it ended.
+    lives: Option<JoinHandle<Result<(), ServeError>>>,
     accepting: JoinHandle<()>,
 }
 
@@ -53,32 +58,29 @@ impl Server {
     /// # Errors
     /// See [`ServeError`].
     pub async fn start(config: Config, components: Components) -> Result<Self, ServeError> {
-        let metrics = Arc::new(Metrics::new(components.log.clone()));
-        let losses = Arc::new(Losses::start());
-        let observer =
-            Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), components.log));
-        let node_config = NodeConfig::new(config.node.as_str(), &config.data);
-        let running =
-            leasehold_node::start(node_config, components.journal, components.clock, observer).await?;
-        metrics.took_over();
-        let listener = match TcpListener::bind(config.listen).await {
+        let (listen, advertise) = (config.listen, config.advertise.clone());
+        let parts = parts(config, components);
+        let running = parts.open().await?;
+        let listener = match TcpListener::bind(listen).await {
             Ok(listener) => listener,
             Err(error) => {
                 running.shutdown().await;
-                return Err(ServeError::Listen { address: config.listen, error });
+                return Err(ServeError::Listen { address: listen, error });
             }
         };
         let address = listener.local_addr().map_err(ServeError::System)?;
-        let (drain, draining) = watch::channel(false);
-        let app = Arc::new(app(&config, address, running.handle(), metrics, losses, draining.clone()));
-        let accepting = tokio::spawn(accept::serve(listener, app, draining));
-        let server = Self { address, running, drain, accepting };
+        let (stop, stopping) = watch::channel(false);
+        let told_address = advertise.unwrap_or_else(|| format!("http://{address}"));
+        let (lives, app) = Lives::new(parts, told_address, &running);
+        let accepting = tokio::spawn(accept::serve(listener, app.clone(), stopping.clone()));
+        let lives = Some(tokio::spawn(lives.keep(running, stopping)));
+        let server = Self { address, app, stop, lives, accepting };
         server.announce();
         Ok(server)
     }
 
     fn announce(&self) {
-        let status = self.running.handle().status();
+        let status = self.handle().status();
         info!(
             event = "serving",
             url = self.url(),
@@ -102,53 +104,45 @@ impl Server {
         format!("http://{}", self.address)
     }
 
-    /// The node behind it.
+    /// The node behind it, as it is now.
     pub fn handle(&self) -> Handle {
-        self.running.handle()
+        self.app.borrow().handle.clone()
     }
 
-    /// Waits until the node has stopped by itself. Cancel-safe.
-    pub async fn stopped(&mut self) -> StopReason {
-        self.running.stopped().await
+    /// Waits until the node has stopped by itself, for good: why. Cancel-safe.
+    pub async fn stopped(&mut self) -> ServeError {
+        match self.ended().await {
+            Err(error) => error,
+            Ok(()) => ServeError::Stopped(StopReason::Shutdown),
+        }
     }
 
     /// Ends in order: no new connections, streams closed, everything that was taken answered, the journal resigned.
-    /// Connections that do not take their answers in a few seconds are cut.
+    /// Connections that do not take their answers in a few seconds are cut, and so is a journal that does not finish.
     ///
     /// # Errors
-    /// The node had stopped by itself before.
-    pub async fn shutdown(self) -> Result<(), ServeError> {
-        self.drain.send_replace(true);
-        let reason = self.running.shutdown().await;
+    /// The node had stopped by itself before, or did not stop in time.
+    pub async fn shutdown(mut self) -> Result<(), ServeError> {
+        self.stop.send_replace(true);
+        let ended = self.ended().await;
         // The accept loop has a time limit of its own; a panic of it has been told already.
-        drop(self.accepting.await);
-        match reason {
-            StopReason::Shutdown => Ok(()),
-            other => Err(ServeError::Stopped(other)),
-        }
+        drop((&mut self.accepting).await);
+        ended
+    }
+
+    async fn ended(&mut self) -> Result<(), ServeError> {
+        let Some(lives) = &mut self.lives else { return Ok(()) };
+        let ended = lives.await;
+        self.lives = None;
+        ended.unwrap_or(Err(ServeError::Stopped(StopReason::Died)))
     }
 }
 
-fn app(
-    config: &Config,
-    address: SocketAddr,
-    handle: Handle,
-    metrics: Arc<Metrics>,
-    losses: Arc<Losses>,
-    drain: watch::Receiver<bool>,
-) -> App {
-    let status = handle.status();
-    let epoch = format!("{}/{}", status.cluster, status.epoch);
-    App {
-        epoch: HeaderValue::from_str(&epoch).expect("a UUID and a number are a valid header"),
-        handle,
-        limits: config.limits,
-        hosts: config.hosts.clone(),
-        address: config.advertise.clone().unwrap_or_else(|| format!("http://{address}")),
-        metrics,
-        tenant: TenantName::default_tenant(),
-        watchers: Arc::new(Semaphore::new(config.limits.watchers)),
-        drain,
-        losses,
-    }
+fn parts(config: Config, components: Components) -> Parts {
+    let Components { journal, clock, log } = components;
+    let metrics = Arc::new(Metrics::new(log.clone()));
+    let losses = Arc::new(Losses::start());
+    let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
+    let watchers = Arc::new(Semaphore::new(config.limits.watchers));
+    Parts { config, journal, clock, observer, metrics, losses, watchers }
 }

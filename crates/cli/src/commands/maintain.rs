@@ -1,9 +1,10 @@
-//! `backup`, `restore` and `recover`.
+//! `backup`, `restore`, `recover` and `journal copy`.
 
-use leasehold_server::maintenance::{self, MaintenanceError};
-use leasehold_server::{BackupSummary, Recovered};
+use leasehold_server::maintenance::{self, MaintenanceError, Site};
+use leasehold_server::{BackupSummary, JournalConfig, Recovered};
 use serde_json::json;
 
+use crate::args::SiteArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
@@ -11,23 +12,34 @@ use crate::plan::{Maintain, Operator};
 
 const RESTORED: &str = "restored";
 
-/// Works on a data directory.
+/// Works on a journal.
 pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, Failure> {
     match maintain {
-        Maintain::Backup { data, file } => {
-            let summary = maintenance::backup(&data, &file).await.map_err(failure)?;
+        Maintain::Backup { site, file } => {
+            let summary = maintenance::backup(&named(&site)?, &file).await.map_err(failure)?;
             backed_up(out, &summary)?;
         }
-        Maintain::Restore { data, file, operator } => {
-            let restored = maintenance::restore(&file, &data, audited(operator)).await.map_err(failure)?;
-            recovered(out, RESTORED, &restored)?;
+        Maintain::Restore { site, file, operator } => {
+            let done = maintenance::restore(&file, &named(&site)?, audited(operator)).await;
+            recovered(out, RESTORED, &done.map_err(failure)?)?;
         }
-        Maintain::Recover { data, operator } => {
-            let done = maintenance::recover(&data, audited(operator)).await.map_err(failure)?;
-            recovered(out, "recovered", &done)?;
+        Maintain::Recover { site, operator } => {
+            let done = maintenance::recover(&named(&site)?, audited(operator)).await;
+            recovered(out, "recovered", &done.map_err(failure)?)?;
+        }
+        Maintain::Copy { from, to, operator } => {
+            let done = maintenance::copy(&named(&from)?, &named(&to)?, audited(operator)).await;
+            recovered(out, "copied", &done.map_err(failure)?)?;
         }
     }
     Ok(Exit::Done)
+}
+
+fn named(site: &SiteArgs) -> Result<Site, Failure> {
+    let journal = JournalConfig::from_url(&site.journal, &site.cluster);
+    journal
+        .map(|journal| Site::new(&site.data, &journal))
+        .map_err(|error| Failure::RefusedToStart(error.to_string()))
 }
 
 fn audited(operator: Operator) -> leasehold_server::Operator {
@@ -41,9 +53,10 @@ fn failure(error: MaintenanceError) -> Failure {
     };
     match error {
         MaintenanceError::Open(_) | MaintenanceError::Recover(_) => Failure::RefusedToStart(told),
-        MaintenanceError::Backup(_) | MaintenanceError::Restore(_) | MaintenanceError::NoJournal(_) => {
-            Failure::Failed(told)
-        }
+        MaintenanceError::Backup(_)
+        | MaintenanceError::Restore(_)
+        | MaintenanceError::Copy(_)
+        | MaintenanceError::NoJournal(_) => Failure::Failed(told),
     }
 }
 

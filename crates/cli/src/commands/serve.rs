@@ -26,6 +26,7 @@ fn config(args: ServeArgs) -> Result<Config, ConfigError> {
         data: args.data,
         insecure: args.insecure.then_some(true),
         advertise: args.advertise,
+        cluster: args.cluster,
         journal: args.journal.as_deref().map(RawJournal::from_url).transpose()?,
         ..RawConfig::default()
     };

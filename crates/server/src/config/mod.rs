@@ -1,6 +1,7 @@
 //! Configuration: defaults < file < environment < flags. [`RawConfig`] is what was written, [`Config`] is what it means.
 
 mod duration;
+mod journal;
 mod raw;
 mod settings;
 
@@ -11,7 +12,8 @@ use std::time::Duration;
 use leasehold_types::{TtlBounds, limits};
 
 pub use duration::{InvalidDuration, WrittenDuration};
-pub use raw::{RawConfig, RawJournal, RawLimits};
+pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
+pub use raw::{RawConfig, RawLimits};
 pub use settings::{SETTINGS, Setting, settings_table};
 
 /// Where the server listens by default: this machine alone.
@@ -43,6 +45,8 @@ pub struct Config {
     pub log: String,
     /// Where the state lives.
     pub journal: JournalConfig,
+    /// Grant correctness locks although the journal can lose them.
+    pub accept_lossy: bool,
     /// Bounds on what callers may ask.
     pub limits: Limits,
 }
@@ -54,13 +58,6 @@ pub enum HostPolicy {
     LoopbackAnd(Vec<String>),
     /// Whatever it is: on an address that others reach, where the names are theirs.
     Any,
-}
-
-/// Where the state lives.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub enum JournalConfig {
-    /// In the data directory.
-    Embedded,
 }
 
 /// Bounds on what callers may ask.
@@ -114,16 +111,18 @@ impl RawConfig {
     pub fn resolve(self) -> Result<Config, ConfigError> {
         let insecure = self.insecure.unwrap_or(false);
         let listen = listen_address(self.listen.as_deref().unwrap_or(DEFAULT_LISTEN), insecure)?;
+        let cluster = self.cluster.as_deref().unwrap_or(DEFAULT_CLUSTER);
+        // A password is looked up where it is used: no layer of settings that could be shown has it.
+        let environment = |name: &str| std::env::var(name).ok();
         Ok(Config {
+            journal: self.journal.unwrap_or(RawJournal::Embedded {}).resolve(cluster, environment)?,
+            accept_lossy: self.accept_correctness_locks_on_lossy_journal.unwrap_or(false),
             hosts: host_policy(listen, self.allowed_hosts.unwrap_or_default())?,
             listen,
             data: self.data.unwrap_or_else(|| DEFAULT_DATA.into()),
             node: node_name(self.node)?,
             advertise: self.advertise,
             log: self.log.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
-            journal: match self.journal {
-                None | Some(RawJournal::Embedded {}) => JournalConfig::Embedded,
-            },
             limits: self.limits.resolve()?,
         })
     }
@@ -226,6 +225,9 @@ pub(crate) mod patience {
     pub(crate) const LINGER_BYTES: usize = 32 << 20;
     /// How often a silent event stream shows that it is alive: below the idle time-out of common proxies.
     pub(crate) const HEARTBEAT: Duration = Duration::from_secs(15);
+    /// How long the node may take to commit what it has taken and to resign, at shutdown. A disk or an engine that is
+    /// stuck for longer may be stuck for ever; what supervises processes usually kills after 10 s.
+    pub(crate) const RESIGN: Duration = Duration::from_secs(5);
     /// How long connections may take to finish at shutdown, once the node has answered everything.
     pub(crate) const DRAIN: Duration = Duration::from_secs(5);
 }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::ConfigError;
 use super::duration::WrittenDuration;
+use super::{ConfigError, RawJournal};
 
 /// Settings as they are written; what is left out comes from the layer below. Turned into a [`super::Config`] by
 /// [`RawConfig::resolve`].
@@ -36,17 +36,15 @@ pub struct RawConfig {
     /// Where the state lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<RawJournal>,
+    /// The name that tells clusters on one engine apart.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cluster: Option<String>,
+    /// Grant correctness locks although the journal can lose them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accept_correctness_locks_on_lossy_journal: Option<bool>,
     /// Bounds on what callers may ask.
     #[serde(default, skip_serializing_if = "RawLimits::is_empty")]
     pub limits: RawLimits,
-}
-
-/// Where the state lives, by kind. Other kinds are added here; each is a variant with its own settings.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
-pub enum RawJournal {
-    /// In the data directory.
-    Embedded {},
 }
 
 /// Bounds on what callers may ask.
@@ -76,22 +74,6 @@ pub struct RawLimits {
 impl RawLimits {
     fn is_empty(&self) -> bool {
         *self == Self::default()
-    }
-}
-
-impl RawJournal {
-    /// Reads what `--journal` or `LEASEHOLD_JOURNAL` says.
-    ///
-    /// # Errors
-    /// A kind that this build does not have.
-    pub fn from_url(text: &str) -> Result<Self, ConfigError> {
-        match text.split("://").next() {
-            Some("embedded") => Ok(Self::Embedded {}),
-            _ => Err(ConfigError::new(
-                "journal",
-                format!("`{text}` is not a journal that this build has; use `embedded`"),
-            )),
-        }
     }
 }
 
@@ -144,6 +126,11 @@ impl RawConfig {
                 .map(|list| list.split(',').map(str::to_owned).collect()),
             log: lookup("LEASEHOLD_LOG"),
             journal: lookup("LEASEHOLD_JOURNAL").map(|url| RawJournal::from_url(&url)).transpose()?,
+            cluster: lookup("LEASEHOLD_CLUSTER"),
+            accept_correctness_locks_on_lossy_journal: parsed(
+                "LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL",
+                lookup("LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL"),
+            )?,
             limits: RawLimits {
                 ttl_min: parsed("LEASEHOLD_TTL_MIN", lookup("LEASEHOLD_TTL_MIN"))?,
                 ttl_max: parsed("LEASEHOLD_TTL_MAX", lookup("LEASEHOLD_TTL_MAX"))?,
@@ -167,6 +154,10 @@ impl RawConfig {
             allowed_hosts: over.allowed_hosts.or(self.allowed_hosts),
             log: over.log.or(self.log),
             journal: over.journal.or(self.journal),
+            cluster: over.cluster.or(self.cluster),
+            accept_correctness_locks_on_lossy_journal: over
+                .accept_correctness_locks_on_lossy_journal
+                .or(self.accept_correctness_locks_on_lossy_journal),
             limits: RawLimits {
                 ttl_min: over.limits.ttl_min.or(self.limits.ttl_min),
                 ttl_max: over.limits.ttl_max.or(self.limits.ttl_max),

@@ -36,8 +36,14 @@ settings! {
         "Names that the `Host` header may have besides loopback names. Anything else is refused, so that a web page cannot reach the server under a name of its own.";
     "log", "LEASEHOLD_LOG", "info",
         "Which log lines are written: `error`, `warn`, `info`, `debug`, or directives such as `warn,leasehold=debug`.";
+    "cluster", "LEASEHOLD_CLUSTER", "main",
+        "The name that tells clusters on one engine apart: 1 to 48 of a-z, 0-9, `-`, `_`, `.`. The embedded journal needs none.";
+    "accept_correctness_locks_on_lossy_journal", "LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL", "false",
+        "Grant correctness locks on a journal that can lose acknowledged grants, instead of refusing them with `class_not_supported`. They answer `guarantee: best_effort`: after a loss a token may be given twice.";
     "journal.kind", "LEASEHOLD_JOURNAL", "embedded",
-        "Where the state lives. `embedded`: in the data directory.";
+        "Where the state lives: `embedded` in the data directory, or on `postgres`, `etcd`, `redis`. The variable and `--journal` have the URL, which names the kind.";
+    "journal.url", "LEASEHOLD_JOURNAL", "none",
+        "Where the engine is: `postgres://user@host/database`, `etcd://host1,host2`, `redis://host`. A password is better in the file that its parameter `password_file` names, or in `LEASEHOLD_JOURNAL_PASSWORD`, than in the URL; it is never logged.";
     "limits.ttl_min", "LEASEHOLD_TTL_MIN", "1s",
         "Shortest ttl. Below a second, ordinary scheduling pauses end leases.";
     "limits.ttl_max", "LEASEHOLD_TTL_MAX", "1h",
@@ -66,7 +72,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::config::{RawConfig, RawJournal, RawLimits, WrittenDuration};
+    use crate::config::{JournalUrl, RawConfig, RawJournal, RawLimits, WrittenDuration};
 
     /// Every field is named here without `..`, so that a new setting does not compile before it is in this test.
     fn everything() -> RawConfig {
@@ -79,7 +85,9 @@ mod tests {
             advertise: Some(String::new()),
             allowed_hosts: Some(Vec::new()),
             log: Some(String::new()),
-            journal: Some(RawJournal::Embedded {}),
+            cluster: Some(String::new()),
+            accept_correctness_locks_on_lossy_journal: Some(true),
+            journal: Some(RawJournal::Etcd { url: JournalUrl(String::new()) }),
             limits: RawLimits {
                 ttl_min: duration,
                 ttl_max: duration,
@@ -112,8 +120,8 @@ mod tests {
     fn every_variable_is_read() {
         for setting in SETTINGS {
             let value = match setting.key {
-                "insecure" => "true",
-                "journal.kind" => "embedded",
+                "insecure" | "accept_correctness_locks_on_lossy_journal" => "true",
+                "journal.kind" | "journal.url" => "embedded",
                 key if key.starts_with("limits.t")
                     || key.starts_with("limits.wait") && !key.contains("watchers") =>
                 {

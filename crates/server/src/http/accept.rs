@@ -26,10 +26,14 @@ const HEADERS: usize = 64;
 /// After a failed accept (out of file descriptors, mostly) the loop rests this long instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `drain` turns true, then lets what has begun finish. Cancel-safe: dropping it closes everything.
-pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Receiver<bool>) {
-    let mut stop = drain.clone();
-    let room = Arc::new(Semaphore::new(app.limits.connections));
+/// Serves until `stop` turns true, then lets what has begun finish. A connection belongs to the app that was the present
+/// one when it began. Cancel-safe: dropping it closes everything.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    present: watch::Receiver<Arc<App>>,
+    mut stop: watch::Receiver<bool>,
+) {
+    let room = Arc::new(Semaphore::new(present.borrow().limits.connections));
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
@@ -37,10 +41,13 @@ pub(crate) async fn serve(listener: TcpListener, app: Arc<App>, drain: watch::Re
             () = super::draining(&mut stop) => break,
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => match Arc::clone(&room).try_acquire_owned() {
-                    Ok(place) => drop(connections.spawn(connection(socket, Arc::clone(&app), drain.clone(), place))),
-                    Err(_) => drop(connections.spawn(turn_away(socket, told_above_cap(&app)))),
-                },
+                Ok((socket, _)) => {
+                    let app = Arc::clone(&present.borrow());
+                    match Arc::clone(&room).try_acquire_owned() {
+                        Ok(place) => drop(connections.spawn(connection(socket, app, place))),
+                        Err(_) => drop(connections.spawn(turn_away(socket, told_above_cap(&app)))),
+                    }
+                }
                 Err(error) => {
                     warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -77,12 +84,8 @@ async fn turn_away(mut socket: TcpStream, told: Vec<u8>) {
     drop(tokio::time::timeout(patience::LINGER, told).await);
 }
 
-async fn connection(
-    socket: TcpStream,
-    app: Arc<App>,
-    mut drain: watch::Receiver<bool>,
-    _place: OwnedSemaphorePermit,
-) {
+async fn connection(socket: TcpStream, app: Arc<App>, _place: OwnedSemaphorePermit) {
+    let mut drain = app.drain.clone();
     if let Err(error) = socket.set_nodelay(true) {
         debug!(%error, "a connection ended before it began");
         return;

@@ -66,6 +66,7 @@ pub(super) fn ready(app: &App, query: Option<&str>, body: Incoming) -> Result<An
     let not = |code, why: &str| Err(Problem::new(code, why).into());
     match status.role {
         _ if *app.drain.borrow() => not(ErrorCode::NotActive, "the node is shutting down"),
+        _ if app.away.is_some() => not(ErrorCode::StoreUnavailable, "the journal is being opened again"),
         Role::Standby => not(ErrorCode::NotActive, "this node is not the active one"),
         Role::Active if status.stalled => not(ErrorCode::StoreUnavailable, "commits make no progress"),
         Role::Active => Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ready\n")),

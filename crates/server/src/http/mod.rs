@@ -21,7 +21,7 @@ use http::{HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
-use leasehold_node::{Call, Handle};
+use leasehold_node::{Call, Handle, SubmitError};
 use leasehold_types::{RequestKey, TenantName};
 use tokio::sync::{Semaphore, watch};
 
@@ -35,6 +35,8 @@ use route::Place;
 /// What every handler may use.
 pub(crate) struct App {
     pub(crate) handle: Handle,
+    /// Why there is no node at the moment, while the journal is being opened again.
+    pub(crate) away: Option<String>,
     pub(crate) limits: Limits,
     pub(crate) hosts: HostPolicy,
     /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
@@ -51,9 +53,18 @@ pub(crate) struct App {
     pub(crate) losses: Arc<Losses>,
 }
 
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("epoch", &self.epoch).field("away", &self.away).finish_non_exhaustive()
+    }
+}
+
 impl App {
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
+        if let Some(why) = &self.away {
+            return Err(convert::submit_problem(SubmitError::StoreUnavailable(why.clone())));
+        }
         let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
         let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
         match durable.into_inner() {

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use leasehold_server::logs::{LogFormat, LogSink};
+use leasehold_server::maintenance::Site;
 use leasehold_server::{Components, Operator, RawConfig, ServeError, Server, maintenance};
 use serde_json::json;
 use tempfile::TempDir;
@@ -70,13 +71,13 @@ async fn a_backup_is_restored_above_every_token() {
     let server = start(data.path()).await.unwrap();
     acquire(&server, "a").await;
     let file = elsewhere.path().join("backup");
-    let summary = maintenance::backup(data.path(), &file).await.unwrap();
+    let summary = maintenance::backup(&Site::embedded(data.path()), &file).await.unwrap();
     assert!(summary.tail.slot.0 >= 1);
     let later = acquire(&server, "b").await;
     server.shutdown().await.unwrap();
 
     let restored_to = elsewhere.path().join("restored");
-    let recovered = maintenance::restore(&file, &restored_to, operator()).await.unwrap();
+    let recovered = maintenance::restore(&file, &Site::embedded(&restored_to), operator()).await.unwrap();
     let restored = start(&restored_to).await.unwrap();
     let next = acquire(&restored, "c").await;
     assert!(
@@ -88,20 +89,20 @@ async fn a_backup_is_restored_above_every_token() {
     let mut client = Client::connect(restored.address()).await;
     assert_eq!(client.get("/v1/audit").await.json()["entries"][0]["action"], "RECOVER");
     restored.shutdown().await.unwrap();
-    let again = maintenance::restore(&file, &restored_to, operator()).await.unwrap_err();
+    let again = maintenance::restore(&file, &Site::embedded(&restored_to), operator()).await.unwrap_err();
     assert!(again.hint().is_some(), "{again}");
 }
 
 #[tokio::test]
 async fn recovery_raises_the_generation() {
     let data = TempDir::new().unwrap();
-    let missing = maintenance::recover(data.path(), operator()).await.unwrap_err();
+    let missing = maintenance::recover(&Site::embedded(data.path()), operator()).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
     let server = start(data.path()).await.unwrap();
     let before = acquire(&server, "a").await;
     let generation = server.handle().status().generation;
     server.shutdown().await.unwrap();
-    let recovered = maintenance::recover(data.path(), operator()).await.unwrap();
+    let recovered = maintenance::recover(&Site::embedded(data.path()), operator()).await.unwrap();
     assert!(recovered.generation > generation);
     let server = start(data.path()).await.unwrap();
     assert_eq!(server.handle().status().generation, recovered.generation);

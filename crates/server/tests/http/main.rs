@@ -4,6 +4,7 @@
 mod bad_input;
 mod calls;
 mod docs;
+mod engines;
 mod events;
 mod guard;
 mod journals;
@@ -11,5 +12,6 @@ mod limits;
 mod observe;
 mod retries;
 mod sessions;
+mod stuck;
 mod support;
 mod waiters;

@@ -1,0 +1,121 @@
+//! The built binary on real engines: killed without warning, started again, and moved from one journal to another.
+#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+fn leasehold(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+    command.args(args).stdin(Stdio::null());
+    command
+}
+
+/// A server that dies with this.
+struct Serving {
+    process: Child,
+    url: String,
+}
+
+impl Serving {
+    /// Starts it, and waits for the line that says where it listens.
+    fn start(journal: &str, data: &Path) -> Self {
+        let data = data.to_str().unwrap();
+        let mut process =
+            leasehold(&["serve", "--listen", "127.0.0.1:0", "--journal", journal, "--data", data])
+                .stderr(Stdio::piped())
+                .spawn()
+                .unwrap();
+        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
+        let mut said = Vec::new();
+        let url = loop {
+            let line = lines.next().unwrap_or_else(|| panic!("it did not serve: {said:#?}")).unwrap();
+            let url =
+                line.split("serving on ").nth(1).and_then(|rest| rest.split(['"', ' ', '\u{1b}']).next());
+            if let Some(url) = url {
+                break url.to_owned();
+            }
+            said.push(line);
+        };
+        // The pipe must not fill up.
+        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
+        Self { process, url }
+    }
+
+    fn ask(&self, args: &[&str]) -> Value {
+        json(leasehold(args).args(["--output", "json", "--server", &self.url]))
+    }
+
+    fn acquire(&self, resource: &str) -> Value {
+        self.ask(&["acquire", resource, "--ttl", "1m"])
+    }
+
+    /// As a crash would.
+    fn kill(mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn token(grant: &Value) -> u64 {
+    grant["fencingToken"].as_u64().unwrap_or_else(|| panic!("a grant: {grant}"))
+}
+
+fn survives_a_kill(journal: &str) {
+    let data = TempDir::new().unwrap();
+    let server = Serving::start(journal, data.path());
+    let held = server.acquire("held");
+    server.kill();
+    let server = Serving::start(journal, data.path());
+    server.ask(&["renew", held["leaseId"].as_str().unwrap()]);
+    let next = server.acquire("next");
+    assert!(token(&next) > token(&held), "{held} {next}");
+    server.ask(&["release", held["leaseId"].as_str().unwrap()]);
+    assert!(token(&server.acquire("held")) > token(&next));
+}
+
+#[test]
+fn on_postgres_a_killed_server_goes_on_where_it_was() {
+    survives_a_kill(leasehold_testbed::postgres().url());
+}
+
+#[test]
+fn on_etcd_a_killed_server_goes_on_where_it_was() {
+    survives_a_kill(&leasehold_testbed::etcd().url().replace("http://", "etcd://"));
+}
+
+#[test]
+fn a_journal_is_copied_to_another_engine() {
+    let (data, engine) = (TempDir::new().unwrap(), leasehold_testbed::postgres());
+    let server = Serving::start("embedded", data.path());
+    let held = server.acquire("held");
+    server.kill();
+    let operator = ["--actor", "ada", "--reason", "to the database", "--output", "json"];
+    let copied = json(
+        leasehold(&["journal", "copy", "--from", "embedded", "--to", engine.url(), "--data"])
+            .arg(data.path())
+            .args(operator),
+    );
+    assert!(copied["tokenFloor"].as_u64().unwrap() > token(&held), "{copied}");
+    let server = Serving::start(engine.url(), data.path());
+    assert!(token(&server.acquire("next")) > copied["tokenFloor"].as_u64().unwrap());
+    let status = server.ask(&["status"]);
+    assert_eq!((&status["journal"], &status["durability"]), (&"postgres".into(), &"durable".into()));
+}
