@@ -1,6 +1,6 @@
 //! What the writer, the readers, the snapshot writer and the keeper of one open journal share.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use leasehold_journal::{Head, Room, Tail};
@@ -21,6 +21,9 @@ pub(crate) struct Core {
     changed: Condvar,
     /// Whether only the reserve is left: read before every decision, so it is not behind the lock.
     reserve_only: AtomicBool,
+    /// Size of the segment that is appended to, and what of it is free: how soon the next one is needed.
+    active_bytes: AtomicU64,
+    active_left: AtomicU64,
 }
 
 pub(crate) struct State {
@@ -32,6 +35,8 @@ pub(crate) struct State {
     pub(crate) keep_from: Slot,
     pub(crate) snapshot: Option<Arc<SnapshotFile>>,
     pub(crate) spare: Provision,
+    /// The writer stands still until there is a spare.
+    pub(crate) spare_awaited: bool,
     pub(crate) reserve: Provision,
     /// Files to be deleted; nothing refers to them any more.
     pub(crate) doomed: Vec<String>,
@@ -57,7 +62,16 @@ pub(crate) enum Provision {
 impl Core {
     pub(crate) fn new(disk: Arc<dyn Disk>, config: WalConfig, cluster: ClusterId, state: State) -> Self {
         let (state, changed) = (Mutex::new(state), Condvar::new());
-        Self { disk, config, cluster, state, changed, reserve_only: AtomicBool::new(false) }
+        Self {
+            disk,
+            config,
+            cluster,
+            state,
+            changed,
+            reserve_only: AtomicBool::new(false),
+            active_bytes: AtomicU64::new(0),
+            active_left: AtomicU64::new(0),
+        }
     }
 
     pub(crate) fn state(&self) -> MutexGuard<'_, State> {
@@ -84,6 +98,24 @@ impl Core {
 
     pub(crate) fn room(&self) -> Room {
         if self.reserve_only.load(Ordering::Relaxed) { Room::Reserve } else { Room::Plenty }
+    }
+
+    /// Tells how large the segment in use is and what of it is free.
+    pub(crate) fn note_active(&self, bytes: u64, left: u64) {
+        self.active_bytes.store(bytes, Ordering::Relaxed);
+        self.active_left.store(left, Ordering::Relaxed);
+    }
+
+    /// How large the next segment should be: twice the present one, up to the full size. A young journal is filled
+    /// with load faster than a full segment can be prepared beside it.
+    pub(crate) fn spare_bytes(&self) -> u64 {
+        let doubled = self.active_bytes.load(Ordering::Relaxed).max(self.config.first_segment_bytes) * 2;
+        doubled.min(self.config.segment_bytes)
+    }
+
+    /// What is free of the segment in use.
+    pub(crate) fn active_left(&self) -> u64 {
+        self.active_left.load(Ordering::Relaxed)
     }
 
     /// Works out anew whether only the reserve is left.

@@ -125,7 +125,7 @@ struct Target<'a> {
 
 impl<'a> Target<'a> {
     fn new(disk: &'a dyn Disk, config: &'a WalConfig, cluster: ClusterId, start: Tail) -> io::Result<Self> {
-        zero_fill(disk, TMP, config.first_segment_bytes, &|| false)?;
+        zero_fill(disk, TMP, config.first_segment_bytes, &|_| false)?;
         let active = Active::begin(disk, TMP, new_header(config, cluster, 1, start))?;
         Ok(Self { disk, config, active, tail: start, buffer: Vec::new() })
     }
@@ -135,7 +135,7 @@ impl<'a> Target<'a> {
         if !self.active.has_room_for(sectors) {
             self.active.file.sync()?;
             let header = self.active.header;
-            zero_fill(self.disk, TMP, self.config.segment_bytes, &|| false)?;
+            zero_fill(self.disk, TMP, self.config.segment_bytes, &|_| false)?;
             let header = new_header(self.config, header.cluster, header.number + 1, self.tail);
             self.active = Active::begin(self.disk, TMP, header)?;
         }

@@ -16,6 +16,10 @@ pub(crate) const SPARE: &str = "spare";
 const SPARE_TMP: &str = "spare.tmp";
 /// Zeros are written and synced in pieces, so that an append does not wait behind the whole segment.
 const PIECE_BYTES: usize = 256 << 10;
+/// How long the keeper rests after each piece: a full segment then takes three seconds at a tenth of the disk's time.
+const REST: Duration = Duration::from_millis(10);
+/// No rest when more than this many times the room that is left in the present segment has still to be filled.
+const HURRY_FACTOR: u64 = 4;
 /// How long after a refusal the keeper tries again: soon enough for an operator who made room, and no busy loop.
 const RETRY: Duration = Duration::from_secs(1);
 
@@ -127,21 +131,33 @@ fn delete_doomed(core: &Core) {
 fn prepare_spare(core: &Core) -> io::Result<()> {
     let disk = core.disk.as_ref();
     // One is left from an earlier run: nothing is ever written into a file of this name, so it is still all zeros.
-    if disk.open(SPARE).and_then(|file| file.size()).is_ok_and(|size| size >= core.config.segment_bytes) {
+    let bytes = core.spare_bytes();
+    if disk.open(SPARE).and_then(|file| file.size()).is_ok_and(|size| size >= bytes) {
         return Ok(());
     }
-    zero_fill(disk, SPARE_TMP, core.config.segment_bytes, &|| core.state().closed)?;
+    zero_fill(disk, SPARE_TMP, bytes, &|left| pace(core, left))?;
     disk.rename(SPARE_TMP, SPARE)?;
     disk.sync()
 }
 
+/// Rests between two pieces while there is time, so that appends find the disk free; true when the journal is closed.
+fn pace(core: &Core, left: u64) -> bool {
+    let state = core.state();
+    let hurried = state.spare_awaited || left / HURRY_FACTOR > core.active_left();
+    if hurried || state.closed || core.config.background == Background::Inline {
+        return state.closed;
+    }
+    core.wait_for(state, REST).closed
+}
+
 /// Makes a file of zeros, really written: syncing an append to it later changes no metadata, which is twice as fast as
-/// syncing a file that grows. Leaves nothing behind when it fails.
+/// syncing a file that grows. Before each piece `cancelled` is asked, with the bytes that are left, whether to stop.
+/// Leaves nothing behind when it fails.
 pub(crate) fn zero_fill(
     disk: &dyn Disk,
     name: &str,
     bytes: u64,
-    cancelled: &dyn Fn() -> bool,
+    cancelled: &dyn Fn(u64) -> bool,
 ) -> io::Result<()> {
     remove_if_there(disk, name)?;
     let file = disk.create(name)?;
@@ -150,7 +166,7 @@ pub(crate) fn zero_fill(
         let zeros = vec![0; PIECE_BYTES];
         let mut at = 0;
         while at < bytes {
-            if cancelled() {
+            if cancelled(bytes - at) {
                 return Err(io::Error::other("the journal is being closed"));
             }
             let piece = usize::try_from((bytes - at).min(PIECE_BYTES as u64)).expect("at most a piece");

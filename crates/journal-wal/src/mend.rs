@@ -109,7 +109,7 @@ impl Mender<'_> {
     fn keep_prefix(&self, header: &Header, sectors: u64) -> io::Result<()> {
         let from = self.disk.open(&segment::name(header.number))?;
         let bytes = header.sectors * sector::BYTES as u64;
-        zero_fill(self.disk, TMP, bytes, &|| false)?;
+        zero_fill(self.disk, TMP, bytes, &|_| false)?;
         let to = self.disk.open(TMP)?;
         copy(from.as_ref(), to.as_ref(), sectors * sector::BYTES as u64)
     }
@@ -122,7 +122,7 @@ impl Mender<'_> {
             self.aside.push(set_aside(self.disk, &segment::name(number))?);
         }
         self.disk.sync()?;
-        zero_fill(self.disk, TMP, self.config.first_segment_bytes, &|| false)?;
+        zero_fill(self.disk, TMP, self.config.first_segment_bytes, &|_| false)?;
         Active::begin(self.disk, TMP, new_header(self.config, self.cluster, number, covered)).map(drop)
     }
 }

@@ -87,6 +87,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: &WalConfig, claim: &Claim) -> Re
 
     let state = state(&identity, snapshot, &log, &active);
     let core = Arc::new(Core::new(disk, config.clone(), identity.cluster, state));
+    core.note_active(active.bytes(), active.bytes_left());
     let last = log.last.map(|(committed, _)| committed.batch);
     let loss = (!losses.is_empty()).then(|| losses.join("; "));
     Ok(Ready { lock, core, active, last, durability, loss })
@@ -143,7 +144,7 @@ fn found(disk: &dyn Disk, config: &WalConfig, claim: &Claim) -> io::Result<Ident
     for name in disk.names()?.iter().filter(|name| segment::number(name).is_some()) {
         disk.remove(name)?;
     }
-    zero_fill(disk, FOUNDING_TMP, config.first_segment_bytes, &|| false)?;
+    zero_fill(disk, FOUNDING_TMP, config.first_segment_bytes, &|_| false)?;
     let header = mend::new_header(config, cluster, 1, Tail::default());
     Active::begin(disk, FOUNDING_TMP, header)?;
     Ok(founding)
@@ -236,6 +237,7 @@ fn state(identity: &Identity, snapshot: Option<SnapshotFile>, log: &Log, active:
         keep_from: snapshot.as_ref().map_or(Slot(1), |snapshot| snapshot.keep_from),
         snapshot: snapshot.map(Arc::new),
         spare: Provision::Wanted,
+        spare_awaited: false,
         reserve: Provision::Wanted,
         doomed: log.leftovers.clone(),
         phase: identity.phase,

@@ -46,6 +46,14 @@ impl Active {
         Ok(Self { file, header, next: 1 })
     }
 
+    pub(crate) fn bytes(&self) -> u64 {
+        self.header.sectors * sector::BYTES as u64
+    }
+
+    pub(crate) fn bytes_left(&self) -> u64 {
+        (self.header.sectors - self.next) * sector::BYTES as u64
+    }
+
     pub(crate) fn has_room_for(&self, sectors: usize) -> bool {
         self.next + sectors as u64 <= self.header.sectors
     }
@@ -105,6 +113,7 @@ impl WalWriter {
         }
         self.tail = Tail { slot: batch.slot, hash };
         self.last = Some(committed.batch);
+        self.core.note_active(self.active.bytes(), self.active.bytes_left());
         let recovering = {
             let mut state = self.core.state();
             state.head.tail = self.tail;
@@ -141,6 +150,7 @@ impl WalWriter {
         let batch_sectors = sector::sectors_for(self.core.config.body_limit());
         let header = Header { batch_sectors: u32::try_from(batch_sectors).expect("a limit"), ..header };
         self.active = Active::begin(self.core.disk.as_ref(), SPARE, header).map_err(NoPlace::Broken)?;
+        self.core.note_active(self.active.bytes(), self.active.bytes_left());
         self.core.state().segments.push(self.active.header);
         self.owner.wake_keeper();
         Ok(())
@@ -152,6 +162,7 @@ impl WalWriter {
         let mut state = self.core.state();
         if state.spare != Provision::Ready {
             state.spare = Provision::Wanted;
+            state.spare_awaited = true;
             drop(state);
             self.owner.wake_keeper();
             state = self.core.state();
@@ -160,9 +171,14 @@ impl WalWriter {
             match &state.spare {
                 Provision::Ready => {
                     state.spare = Provision::Wanted;
+                    state.spare_awaited = false;
                     return Ok(());
                 }
-                Provision::Refused(reason) => return Err(NoPlace::Full(reason.clone())),
+                Provision::Refused(reason) => {
+                    let reason = reason.clone();
+                    state.spare_awaited = false;
+                    return Err(NoPlace::Full(reason));
+                }
                 Provision::Wanted => state = self.core.wait(state),
             }
         }
