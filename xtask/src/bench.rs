@@ -1,4 +1,4 @@
-//! `bench`: the real figures on this machine.
+//! `bench` and `overhead`: the real figures on this machine.
 
 use std::process::ExitCode;
 
@@ -20,5 +20,13 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
             parts.check(workload, &line);
         }
     }
+    parts.finish()
+}
+
+/// `cargo xtask overhead`.
+pub(crate) fn overhead(_: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    let line = "run --release --quiet -p leasehold-fence --features mariadb,postgres,redis,sqlite --example overhead";
+    parts.check("fence overhead", &Line::cargo(line));
     parts.finish()
 }

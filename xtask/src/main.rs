@@ -48,6 +48,11 @@ const COMMANDS: &[Command] = &[
         run: bench::bench,
     },
     Command {
+        name: "overhead",
+        about: "what a fence's check costs on each engine, side by side with the bare write",
+        run: bench::overhead,
+    },
+    Command {
         name: "bless",
         about: "rewrite transcripts and golden files; read the diff before committing it",
         run: bless::bless,

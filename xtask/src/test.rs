@@ -7,7 +7,7 @@ use crate::parts::Parts;
 use crate::run::{Line, release_binary};
 
 /// Building the tests can bring out lints that clippy alone does not see; all of them are errors.
-const CLIPPY: &str = "clippy --workspace --all-targets --quiet -- -D warnings";
+const CLIPPY: &str = "clippy --workspace --all-targets --all-features --quiet -- -D warnings";
 
 /// `cargo xtask test`.
 pub(crate) fn all(_: &[String]) -> ExitCode {
@@ -17,9 +17,9 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
         return parts.finish();
     }
     verify_parts(&mut parts);
-    let built = parts.check("build tests", &Line::cargo("test --workspace --no-run --quiet"));
+    let built = parts.check("build tests", &Line::cargo("test --workspace --all-features --no-run --quiet"));
     if built {
-        let units = "test --workspace --exclude leasehold-tests --no-fail-fast";
+        let units = "test --workspace --all-features --exclude leasehold-tests --no-fail-fast";
         parts.tests("unit and crate tests", &Line::cargo(units));
         if release(&mut parts) {
             for (name, target) in [("docs", "docs"), ("end to end", "e2e"), ("figures", "figures")] {
@@ -71,7 +71,8 @@ pub(crate) fn drill(args: &[String]) -> ExitCode {
     };
     let mut parts = Parts::new();
     if release(&mut parts) {
-        let line = whole("e2e", &["kill9::".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
+        let line =
+            whole("e2e", &["kill9::".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
         parts.tests("drill kill9", &line);
     }
     parts.finish()
@@ -82,7 +83,7 @@ fn verify_parts(parts: &mut Parts) {
     parts.check("clippy", &Line::cargo(CLIPPY));
     parts.check(
         "docs build",
-        &Line::cargo("doc --workspace --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"),
+        &Line::cargo("doc --workspace --all-features --no-deps --quiet").env("RUSTDOCFLAGS", "-D warnings"),
     );
 }
 
@@ -101,7 +102,9 @@ fn release(parts: &mut Parts) -> bool {
 
 fn whole(target: &str, args: &[String]) -> Line {
     // Figures and skipped parts are printed by tests that pass; they should be seen.
-    let line = Line::cargo(&format!("test -p leasehold-tests --test {target} --no-fail-fast -- --nocapture"));
+    let line = Line::cargo(&format!(
+        "test --workspace --all-features --test {target} --no-fail-fast -- --nocapture"
+    ));
     let line = args.iter().fold(line, |line, arg| line.arg(arg));
     line.env("LEASEHOLD_BIN", &release_binary().display().to_string())
 }

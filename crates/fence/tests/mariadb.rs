@@ -98,9 +98,8 @@ async fn the_fence_table_keeps_the_contract() {
 }
 
 #[tokio::test]
-#[ignore = "the long race, by hand"]
-async fn sixty_four_writers_race_for_long() {
-    race(&FenceTable(Database::new().await.with_table(LINES).await), seed(), support::LONG_RACE).await;
+async fn sixty_four_writers_race() {
+    race(&FenceTable(Database::new().await.with_table(LINES).await), seed(), support::race_length()).await;
 }
 
 struct TokenColumns(Database);

@@ -104,10 +104,13 @@ async fn the_fence_table_keeps_the_contract() {
 }
 
 #[tokio::test]
-#[ignore = "the long race, by hand"]
-async fn sixty_four_writers_race_for_long() {
-    race(&FenceTable(Pool::new(Database::new().await.with(LINES).await).await), seed(), support::LONG_RACE)
-        .await;
+async fn sixty_four_writers_race() {
+    race(
+        &FenceTable(Pool::new(Database::new().await.with(LINES).await).await),
+        seed(),
+        support::race_length(),
+    )
+    .await;
 }
 
 struct TokenColumns(Pool);

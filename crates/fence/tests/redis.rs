@@ -56,9 +56,8 @@ async fn the_script_keeps_the_contract() {
 }
 
 #[tokio::test]
-#[ignore = "the long race, by hand"]
-async fn sixty_four_writers_race_for_long() {
-    race(&Hashes::new().await, seed(), support::LONG_RACE).await;
+async fn sixty_four_writers_race() {
+    race(&Hashes::new().await, seed(), support::race_length()).await;
 }
 
 #[tokio::test]

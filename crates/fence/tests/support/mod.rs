@@ -20,8 +20,11 @@ pub(crate) fn grant(resource: &str, token: u64) -> Grant {
     Grant::exclusive(name(resource), FencingToken::new(token).expect("a valid token"))
 }
 
-/// A race that takes some ten seconds, for runs by hand.
-pub(crate) const LONG_RACE: Race = Race { writers: 64, writes: 300 };
+/// A race of 64 writers: a second or so, or as many writes each as `LEASEHOLD_RACE_WRITES` says.
+pub(crate) fn race_length() -> Race {
+    let asked = std::env::var("LEASEHOLD_RACE_WRITES").ok();
+    Race { writers: 64, writes: asked.map_or(30, |writes| writes.parse().expect("a number of writes")) }
+}
 
 /// The adapter's error as the suite's.
 pub(crate) fn failure<E: Into<Failure>>(error: FenceError<E>) -> FenceError<Failure> {

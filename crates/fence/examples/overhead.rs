@@ -1,22 +1,30 @@
-//! What the check costs, side by side with the same write without it. Run by hand, on a quiet machine:
-//! `cargo test --release -p leasehold-fence --features conformance,mariadb,postgres,redis,sqlite --test overhead -- --ignored --nocapture`
+//! What the check costs, side by side with the same write without it, on private engines. By hand, on a quiet machine:
+//! `cargo xtask overhead`.
 
-#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
+#![allow(clippy::unwrap_used, reason = "a measurement that panics has failed")]
 #![allow(clippy::print_stdout, reason = "a measurement is for people to read")]
-
-mod support;
 
 use std::time::{Duration, Instant};
 
 use leasehold_fence::sql::{Dialect, ddl};
-use leasehold_fence::{Ask, Fence, mariadb, postgres, redis::Change, redis::RedisFence, sqlite};
+use leasehold_fence::{Ask, Fence, Grant, mariadb, postgres, redis::Change, redis::RedisFence, sqlite};
+use leasehold_types::{FencingToken, ResourceName};
 use mysql_async::prelude::Queryable;
-use support::{grant, name};
 
 const ROUNDS: usize = 2_000;
 
 fn asked() -> (Fence, Ask) {
-    (Fence::of(&name("r")), grant("r", 5).write())
+    let name = ResourceName::new("r").unwrap();
+    let grant = Grant::exclusive(name.clone(), FencingToken::new(5).unwrap());
+    (Fence::of(&name), grant.write())
+}
+
+#[tokio::main]
+async fn main() {
+    on_postgres().await;
+    on_mariadb().await;
+    on_sqlite().await;
+    on_redis().await;
 }
 
 #[expect(clippy::disallowed_methods, reason = "this measures time")]
@@ -48,9 +56,7 @@ fn summary(mut times: Vec<Duration>) -> (Duration, Duration, Duration) {
     (times[ROUNDS / 2], times[ROUNDS * 99 / 100], times.iter().sum())
 }
 
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn postgres() {
+async fn on_postgres() {
     let server = leasehold_testbed::postgres();
     let (mut client, connection) =
         tokio_postgres::connect(server.url(), tokio_postgres::NoTls).await.unwrap();
@@ -70,9 +76,7 @@ async fn postgres() {
     .await;
 }
 
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn mariadb() {
+async fn on_mariadb() {
     let server = leasehold_testbed::mariadb();
     let mut conn = mysql_async::Conn::new(mysql_async::Opts::from_url(server.url()).unwrap()).await.unwrap();
     for sql in ddl::base(Dialect::Mariadb, None).unwrap().up() {
@@ -92,9 +96,7 @@ async fn mariadb() {
     .await;
 }
 
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn sqlite() {
+async fn on_sqlite() {
     let directory = tempfile::tempdir().unwrap();
     let mut connection = rusqlite::Connection::open(directory.path().join("test.db")).unwrap();
     connection.execute_batch(&ddl::base(Dialect::Sqlite, None).unwrap().up_script()).unwrap();
@@ -113,9 +115,7 @@ async fn sqlite() {
     .await;
 }
 
-#[tokio::test]
-#[ignore = "a measurement"]
-async fn redis() {
+async fn on_redis() {
     let server = leasehold_testbed::redis();
     let mut connection =
         redis::Client::open(server.url()).unwrap().get_multiplexed_async_connection().await.unwrap();
