@@ -29,6 +29,27 @@ pub(crate) enum Command {
     Serve(ServeArgs),
     /// Run a command while holding a lock
     Run(RunArgs),
+    /// Lead: run a command, or nothing but lead, while elected
+    Elect(ElectArgs),
+    /// Follow who leads
+    Observe {
+        /// Name of the election
+        name: String,
+        /// End after so many changes
+        #[arg(long, value_name = "N")]
+        count: Option<u64>,
+    },
+    /// Give leadership up
+    Resign {
+        /// Name of the election
+        name: String,
+        /// The candidate who comes next, instead of the first in line
+        #[arg(long, value_name = "OWNER")]
+        to: Option<String>,
+        /// The leader's lease [default: the one of the `elect` that this runs under]
+        #[arg(long, value_name = "UUID", env = "LEASEHOLD_LEASE_ID")]
+        lease_id: String,
+    },
     /// Keep the command of `run`; started by it alone
     #[command(hide = true)]
     KeepChild(KeepChildArgs),
@@ -65,6 +86,10 @@ pub(crate) enum Command {
     /// Move the state to another journal
     #[command(subcommand)]
     Journal(JournalCommand),
+    /// Watch locks, waiters, hold times, rates and hot prefixes live
+    Top(TopArgs),
+    /// Measure this machine and the server, and say which ttl fits
+    Advise(AdviseArgs),
     /// Put load on a server and measure it
     Bench(BenchArgs),
     /// Print a completion script
@@ -137,6 +162,32 @@ pub(crate) struct RunArgs {
     pub(crate) resource: String,
     /// The command and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    pub(crate) command: Vec<String>,
+}
+
+/// The leader's fencing token is its term: in LEASEHOLD_FENCING_TOKEN for the command. The command is stopped before the
+/// lease can end; a signal is passed on to it, and the next candidate leads once it has ended.
+#[derive(Args, Debug)]
+pub(crate) struct ElectArgs {
+    /// How long leadership lasts without a renewal
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "15s")]
+    pub(crate) ttl: Duration,
+    /// How long to stand as a candidate [default: until interrupted]
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) wait: Option<Duration>,
+    /// What observers learn about the leader, such as its address
+    #[arg(long, value_name = "V")]
+    pub(crate) value: Option<String>,
+    /// Time between TERM and KILL when leadership is about to be lost [default: min(2s, ttl/6)]
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
+    pub(crate) grace: Duration,
+    /// Who stands, for people [default: user@host:pid]
+    #[arg(long)]
+    pub(crate) owner: Option<String>,
+    /// Name of the election
+    pub(crate) name: String,
+    /// The command and its arguments
+    #[arg(last = true, value_name = "CMD")]
     pub(crate) command: Vec<String>,
 }
 
@@ -230,6 +281,31 @@ pub(crate) struct WatchArgs {
     /// End after so many events
     #[arg(long, value_name = "N")]
     pub(crate) count: Option<u64>,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct TopArgs {
+    /// Only resources whose names begin with this
+    pub(crate) prefix: Option<String>,
+    /// How often to look
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "1s")]
+    pub(crate) every: Duration,
+    /// Print one frame and end; with --output json always
+    #[arg(long)]
+    pub(crate) once: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct AdviseArgs {
+    /// How long to measure
+    #[arg(long = "for", value_name = "DUR", value_parser = duration::parse, default_value = "5s")]
+    pub(crate) measure_for: Duration,
+    /// How long others may wait for the lock of a holder that died
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "30s")]
+    pub(crate) recovery: Duration,
+    /// Judge this ttl instead of proposing one
+    #[arg(long, value_name = "DUR", value_parser = duration::parse)]
+    pub(crate) ttl: Option<Duration>,
 }
 
 #[derive(Subcommand, Debug)]

@@ -7,12 +7,14 @@ use std::time::Duration;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
-    AcquireArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ForceReleaseArgs, JournalCommand,
-    JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs, ServeArgs, SessionCommand, SiteArgs,
-    WatchArgs,
+    AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ElectArgs, ForceReleaseArgs,
+    JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs, ServeArgs, SessionCommand,
+    SiteArgs, TopArgs, WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
+use crate::commands::advise::AdvisePlan;
+use crate::commands::election::{self, Candidacy};
 use crate::commands::run::{KeepPlan, RunPlan};
 use crate::duration::ms;
 use crate::failure::Failure;
@@ -43,6 +45,13 @@ pub(crate) enum Plan {
         /// What.
         maintain: Maintain,
     },
+    /// Measure this machine and a server, and advise.
+    Advise {
+        /// How to show it.
+        format: Format,
+        /// What.
+        advise: AdvisePlan,
+    },
     /// Measure a server.
     Bench(BenchPlan),
     /// Print a completion script.
@@ -58,6 +67,9 @@ pub(crate) enum Ask {
     Release { lease_id: LeaseId },
     Show { resource: ResourceName },
     Ls(LockFilter),
+    Observe { name: String, count: Option<u64> },
+    Resign { name: String, lease_id: LeaseId, to: Option<OwnerId> },
+    Top { prefix: Option<String>, every: Duration, once: bool },
     Watch { prefix: Option<String>, after: Option<String>, count: Option<u64> },
     SessionOpen { owner: OwnerId, ttl_ms: Option<u64>, labels: Labels },
     SessionRenew { session_id: SessionId },
@@ -127,6 +139,7 @@ impl Plan {
         match cli.command {
             Command::Serve(args) => Ok(Self::Serve(args)),
             Command::Run(args) => Ok(Self::Run(Box::new(run(args, servers(&cli.server)?)?))),
+            Command::Elect(args) => Ok(Self::Run(Box::new(elect(args, format, servers(&cli.server)?)?))),
             Command::KeepChild(KeepChildArgs { name, group, command }) => {
                 Ok(Self::KeepChild(KeepPlan { name, group, command }))
             }
@@ -139,6 +152,7 @@ impl Plan {
                 maintain(Maintain::Recover { site: args.site, operator: operator(args.operator)? })
             }
             Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
+            Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.server)? }),
             Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
@@ -155,17 +169,28 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         Command::Show { resource } => Ask::Show { resource: resource_name(&resource)? },
         Command::Ls(args) => Ask::Ls(filter(args)?),
         Command::Watch(WatchArgs { prefix, after, count }) => Ask::Watch { prefix, after, count },
+        Command::Observe { name, count } => {
+            election_resource(&name)?;
+            Ask::Observe { name, count }
+        }
+        Command::Resign { name, to, lease_id: id } => {
+            election_resource(&name)?;
+            Ask::Resign { name, lease_id: lease_id(&id)?, to: to.as_deref().map(owner).transpose()? }
+        }
+        Command::Top(TopArgs { prefix, every, once }) => Ask::Top { prefix, every, once },
         Command::Session(command) => session(command)?,
         Command::ForceRelease(args) => force_release(args)?,
         Command::Audit(args) => audit(args)?,
         Command::Status => Ask::Status,
         Command::Serve(_)
         | Command::Run(_)
+        | Command::Elect(_)
         | Command::KeepChild(_)
         | Command::Backup(_)
         | Command::Restore(_)
         | Command::Recover(_)
         | Command::Journal(_)
+        | Command::Advise(_)
         | Command::Bench(_)
         | Command::Completions { .. }
         | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
@@ -224,7 +249,31 @@ fn run(args: RunArgs, servers: Servers) -> Result<RunPlan, Failure> {
         run_when_unavailable,
         grace: args.grace,
         command: args.command,
+        candidacy: None,
     })
+}
+
+fn elect(args: ElectArgs, format: Format, servers: Servers) -> Result<RunPlan, Failure> {
+    Ok(RunPlan {
+        servers,
+        resource: election_resource(&args.name)?,
+        owner: args.owner.as_deref().map_or_else(|| Ok(default_owner()), owner)?,
+        ttl: args.ttl,
+        wait: args.wait,
+        mode: Mode::Exclusive,
+        limit: None,
+        class: Class::Correctness,
+        on_lost: None,
+        run_when_unavailable: false,
+        grace: args.grace,
+        command: args.command,
+        candidacy: Some(Candidacy { name: args.name, value: args.value, format }),
+    })
+}
+
+fn election_resource(name: &str) -> Result<ResourceName, Failure> {
+    resource_name(name)?;
+    resource_name(&format!("{}{name}", election::PREFIX))
 }
 
 fn mode(text: &str, limit: Option<u32>) -> Result<Mode, Failure> {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 
 /// A connection and its two buffers.
-pub(super) struct Connection {
+pub(crate) struct Connection {
     server: String,
     authority: String,
     stream: TcpStream,
@@ -21,7 +21,7 @@ pub(super) struct Connection {
 
 impl Connection {
     /// Connects.
-    pub(super) async fn open(server: &Server) -> Result<Self, Failure> {
+    pub(crate) async fn open(server: &Server) -> Result<Self, Failure> {
         let stream = connect(server).await?;
         let (request, answer) = (String::with_capacity(512), Vec::with_capacity(4096));
         Ok(Self { server: server.to_string(), authority: server.authority(), stream, request, answer })
@@ -31,7 +31,7 @@ impl Connection {
     ///
     /// # Errors
     /// The connection broke, or the status is not 200: then with the start of the body.
-    pub(super) async fn call(&mut self, method: &str, path: &str, body: &str) -> Result<&[u8], Failure> {
+    pub(crate) async fn call(&mut self, method: &str, path: &str, body: &str) -> Result<&[u8], Failure> {
         self.request.clear();
         write!(self.request, "{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.authority)
             .expect("text takes text");

@@ -15,6 +15,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
 
+pub(crate) use connection::Connection;
+
 /// What each client does, again and again.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
 pub(crate) enum Workload {

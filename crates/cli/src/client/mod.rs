@@ -129,6 +129,18 @@ impl Client {
     /// Sends the call to the first server that can be reached and does not say that another one is active. Once a
     /// request has left, it is never sent elsewhere: that is for the caller, who knows whether it may be repeated.
     pub(crate) async fn call(&self, call: &Call) -> Result<Answer, Failure> {
+        let answer = self.body(call).await?;
+        // Somebody else may listen there; what is passed on to a script is at least JSON.
+        answer.read::<IgnoredAny>()?;
+        Ok(answer)
+    }
+
+    /// The same for an answer that is plain text.
+    pub(crate) async fn text(&self, call: &Call) -> Result<String, Failure> {
+        Ok(self.body(call).await?.text)
+    }
+
+    async fn body(&self, call: &Call) -> Result<Answer, Failure> {
         let (server, response) = self.response(call).await?;
         let lost = |error: String| Failure::Lost { server: server.to_string(), error, hint: call.when_lost };
         let body = match timeout(call.patience, response.into_body().collect()).await {
@@ -137,10 +149,7 @@ impl Client {
             Err(_) => return Err(lost("no answer in time".into())),
         };
         let (server, text) = (server.to_string(), String::from_utf8_lossy(&body).into_owned());
-        let answer = Answer { server, text };
-        // Somebody else may listen there; what is passed on to a script is at least JSON.
-        answer.read::<IgnoredAny>()?;
-        Ok(answer)
+        Ok(Answer { server, text })
     }
 
     /// Opens a stream of events.

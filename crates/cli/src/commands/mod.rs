@@ -1,7 +1,9 @@
 //! Doing what is meant: one function for each command.
 
 mod acquire;
+pub(crate) mod advise;
 mod audit;
+pub(crate) mod election;
 mod force_release;
 mod lease;
 mod ls;
@@ -11,6 +13,7 @@ mod serve;
 mod session;
 mod show;
 mod status;
+mod top;
 mod watch;
 
 use std::future::Future;
@@ -47,6 +50,9 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
         Plan::Maintain { format, maintain } => {
             block_on(Builder::new_multi_thread(), maintain::maintain(&mut Out::new(format), maintain))
         }
+        Plan::Advise { format, advise } => {
+            block_on(Builder::new_current_thread(), advise::advise(&mut Out::new(format), &advise))
+        }
         Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
         Plan::Completions(shell) => {
             let mut script = Vec::new();
@@ -74,6 +80,9 @@ async fn answer(client: &Client, out: &mut Out, ask: Ask) -> Result<Exit, Failur
         Ask::Show { resource } => show::show(client, out, &resource).await,
         Ask::Ls(filter) => ls::ls(client, out, &filter).await,
         Ask::Watch { prefix, after, count } => watch::watch(client, out, prefix, after, count).await,
+        Ask::Observe { name, count } => election::observe(client, out, &name, count).await,
+        Ask::Resign { name, lease_id, to } => election::resign(client, out, &name, lease_id, to).await,
+        Ask::Top { prefix, every, once } => top::top(client, out, prefix, every, once).await,
         Ask::SessionOpen { owner, ttl_ms, labels } => session::open(client, out, owner, ttl_ms, labels).await,
         Ask::SessionRenew { session_id } => session::renew(client, out, session_id).await,
         Ask::SessionLs => session::ls(client, out).await,

@@ -33,7 +33,7 @@ pub(crate) async fn watch(
                 after = event.id.or(after);
                 shown += 1;
             }
-            Err(_) => events = reopen(client, prefix.clone(), after.clone()).await?,
+            Err(_) => events = again(|| open(client, prefix.clone(), after.clone())).await?,
         }
     }
     Ok(Exit::Done)
@@ -43,12 +43,13 @@ async fn open(client: &Client, prefix: Option<String>, after: Option<String>) ->
     client.events(&Call::get(with_query("/v1/events", &[("prefix", prefix), ("after", after)]))).await
 }
 
-async fn reopen(client: &Client, prefix: Option<String>, after: Option<String>) -> Result<Events, Failure> {
+/// Opens a stream that broke, for as long as a restart of the server may take.
+pub(super) async fn again(mut open: impl AsyncFnMut() -> Result<Events, Failure>) -> Result<Events, Failure> {
     let mut attempt = 0;
     loop {
         sleep(PAUSE).await;
         attempt += 1;
-        match open(client, prefix.clone(), after.clone()).await {
+        match open().await {
             Ok(events) => return Ok(events),
             Err(failure) if attempt >= ATTEMPTS => return Err(failure),
             Err(_) => {}

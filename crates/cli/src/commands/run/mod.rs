@@ -20,6 +20,7 @@ use leasehold_types::{Class, Mode, OwnerId, ResourceName};
 use tokio::signal::unix::{Signal as Arrival, SignalKind, signal};
 
 use crate::client::Servers;
+use crate::commands::election::Candidacy;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use group::Group;
@@ -48,7 +49,10 @@ pub(crate) struct RunPlan {
     pub(crate) on_lost: Option<String>,
     pub(crate) run_when_unavailable: bool,
     pub(crate) grace: Duration,
+    /// Empty only in an election: then leading is all there is to do.
     pub(crate) command: Vec<String>,
+    /// With `elect`.
+    pub(crate) candidacy: Option<Candidacy>,
 }
 
 /// Runs it; the exit code is the command's own, unless the lock decided otherwise.
@@ -64,7 +68,7 @@ pub(crate) fn run(plan: RunPlan) -> Result<ExitCode, Failure> {
 }
 
 async fn begin(plan: &RunPlan) -> Result<u8, Failure> {
-    find(&plan.command[0])?;
+    plan.command.first().map_or(Ok(()), |command| find(command))?;
     let mut signals = Signals::new()?;
     let client = client(plan)?;
     let acquired = tokio::select! {
@@ -74,14 +78,17 @@ async fn begin(plan: &RunPlan) -> Result<u8, Failure> {
     };
     let code = match acquired {
         Err(number) => Ok(128 + number),
-        Ok(Ok(guard)) => guarded(plan, guard, &mut signals).await,
+        Ok(Ok(guard)) => granted(plan, guard, &mut signals).await,
         Ok(Err(AcquireError::Unavailable(_))) if plan.run_when_unavailable => {
             unguarded(plan, &mut signals).await
         }
         Ok(Err(error)) => not_acquired(plan, error),
     };
-    // Lets a withdrawal or a release that is under way leave; the lease ends by itself otherwise.
-    drop(tokio::time::timeout(WITHDRAW, client.close()).await);
+    // Lets a withdrawal or a release that is under way leave; the lease ends by itself otherwise. Whoever waits for the end
+    // of a holder that lost its lease is told at once: there is nothing to give back, and its time is nearly over.
+    if !matches!(code, Ok(code) if code == Exit::LeaseGone as u8) {
+        drop(tokio::time::timeout(WITHDRAW, client.close()).await);
+    }
     code
 }
 
@@ -146,6 +153,43 @@ async fn unguarded(plan: &RunPlan, signals: &mut Signals) -> Result<u8, Failure>
         tokio::select! {
             ended = group.ended() => return ended,
             number = signals.next() => group.signal(number),
+        }
+    }
+}
+
+/// A leader proclaims itself first; then comes the command, or leading alone.
+async fn granted(plan: &RunPlan, guard: LeaseGuard, signals: &mut Signals) -> Result<u8, Failure> {
+    let Some(candidacy) = &plan.candidacy else { return guarded(plan, guard, signals).await };
+    if let Err(failure) = candidacy.proclaim(&plan.servers, &guard).await {
+        drop(guard.release().await);
+        return Err(failure);
+    }
+    match plan.command.is_empty() {
+        true => leading(plan, candidacy, guard, signals).await,
+        false => guarded(plan, guard, signals).await,
+    }
+}
+
+/// Leads until interrupted, and says so; ends before the lease can have ended.
+async fn leading(
+    plan: &RunPlan,
+    candidacy: &Candidacy,
+    guard: LeaseGuard,
+    signals: &mut Signals,
+) -> Result<u8, Failure> {
+    candidacy.announce(&plan.owner, &guard)?;
+    let unsure = guard.cancelled();
+    tokio::select! {
+        biased;
+        _ = signals.next() => {
+            if let Err(error) = guard.release().await {
+                tell(&format!("{}: {error}", plan.resource));
+            }
+            Ok(Exit::Done as u8)
+        }
+        () = unsure.cancelled() => {
+            tell(&guard.why_unsure().to_string());
+            Ok(Exit::LeaseGone as u8)
         }
     }
 }

@@ -1,0 +1,135 @@
+//! `leasehold elect` as processes: a rolling restart, kills, a leader whose network is cut.
+#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use leasehold::testing::TestServer;
+use rustix::process::{Pid, Signal, kill_process};
+use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
+use tokio::process::{Child, ChildStdout, Command};
+use tokio::time::{Instant, timeout};
+
+/// For what takes milliseconds on a quiet machine.
+const PATIENCE: Duration = Duration::from_secs(20);
+const TTL: Duration = Duration::from_secs(2);
+
+/// A candidate whose command says that it leads, in which term, and stays until it is told to go.
+struct Candidate {
+    elect: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Candidate {
+    fn start(server: &TestServer, owner: &str) -> Self {
+        let work = "trap 'exit 0' TERM; echo $LEASEHOLD_FENCING_TOKEN; while :; do sleep 0.02; done";
+        Self::run(server, &["elect", "--ttl", "2s", "--owner", owner, "jobs", "--", "sh", "-c", work])
+    }
+
+    fn run(server: &TestServer, args: &[&str]) -> Self {
+        let mut elect = Command::new(env!("CARGO_BIN_EXE_leasehold"));
+        elect.args(args).env("LEASEHOLD_SERVER", server.url()).kill_on_drop(true);
+        let mut elect =
+            elect.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(elect.stdout.take().unwrap()).lines();
+        Self { elect, lines }
+    }
+
+    /// Waits until it leads; its term.
+    async fn leads(&mut self) -> u64 {
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it leads in time").unwrap();
+        line.expect("it says so").parse().unwrap()
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.elect.id().expect("it runs")).unwrap();
+        kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
+    }
+
+    async fn code(&mut self) -> Option<i32> {
+        timeout(PATIENCE, self.elect.wait()).await.expect("it ends in time").unwrap().code()
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "how long there was no leader is what is measured")]
+fn now() -> Instant {
+    Instant::now()
+}
+
+async fn three(server: &TestServer) -> [Candidate; 3] {
+    let mut candidates = Vec::new();
+    for n in 0..3 {
+        let mut candidate = Candidate::start(server, &format!("c{n}"));
+        match n {
+            0 => drop(candidate.leads().await),
+            _ => server.until_waiters("election/jobs", n).await,
+        }
+        candidates.push(candidate);
+    }
+    candidates.try_into().unwrap_or_else(|_| panic!("three of them"))
+}
+
+/// Tells the leader to go; notes how long there is none; gives the next one's term.
+async fn handed_over(
+    leader: &mut Candidate,
+    next: &mut Candidate,
+    term: u64,
+    gaps: &mut Vec<Duration>,
+) -> u64 {
+    leader.signal(Signal::TERM);
+    assert_eq!(leader.code().await, Some(0), "it drained");
+    let ended = now();
+    let next_term = next.leads().await;
+    gaps.push(ended.elapsed());
+    assert!(next_term > term);
+    next_term
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_rolling_restart_in_order_hardly_leaves_a_gap() {
+    let server = TestServer::start().await;
+    let [mut first, mut second, mut third] = three(&server).await;
+    let (mut gaps, mut term) = (Vec::new(), 1);
+    term = handed_over(&mut first, &mut second, term, &mut gaps).await;
+    handed_over(&mut second, &mut third, term, &mut gaps).await;
+    // The next one's process has to be started in this time, too.
+    assert!(gaps.iter().all(|gap| *gap < Duration::from_millis(200)), "without a leader for {gaps:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_leader_is_replaced_after_its_ttl() {
+    let server = TestServer::start().await;
+    let [first, mut second, mut third] = three(&server).await;
+    first.signal(Signal::KILL);
+    let killed = now();
+    let term = second.leads().await;
+    assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
+    second.signal(Signal::KILL);
+    let killed = now();
+    assert!(third.leads().await > term);
+    assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_a_command_stops_when_it_cannot_be_sure() {
+    let server = TestServer::start().await;
+    let mut leader = Candidate::run(&server, &["elect", "--ttl", "1s", "--output", "json", "jobs"]);
+    let line = timeout(PATIENCE, leader.lines.next_line()).await.unwrap().unwrap().unwrap();
+    assert!(line.starts_with(r#"{"elected":true"#) && line.contains(r#""name":"jobs""#), "{line}");
+    let successor = tokio::spawn(server.direct_client().acquire("election/jobs").into_future());
+    server.until_waiters("election/jobs", 1).await;
+    server.cut();
+    assert_eq!(leader.code().await, Some(76));
+    assert!(!successor.is_finished(), "the leader is gone before the next one is elected");
+    timeout(PATIENCE, successor).await.expect("a successor").unwrap().unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_without_a_command_resigns_when_interrupted() {
+    let server = TestServer::start().await;
+    let mut leader = Candidate::run(&server, &["elect", "--output", "json", "jobs"]);
+    timeout(PATIENCE, leader.lines.next_line()).await.unwrap().unwrap().unwrap();
+    leader.signal(Signal::INT);
+    assert_eq!(leader.code().await, Some(0));
+    server.client().acquire("election/jobs").no_wait().await.unwrap();
+}
