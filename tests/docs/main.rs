@@ -46,7 +46,9 @@ fn links_between_pages_lead_somewhere() {
 }
 
 fn markdown(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path()) {
+    for entry in
+        std::fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path())
+    {
         if entry.is_dir() {
             markdown(&entry, found);
         } else if entry.extension().is_some_and(|extension| extension == "md") {

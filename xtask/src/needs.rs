@@ -44,6 +44,11 @@ const NEEDS: &[Need] = &[
         source: Source::Debian("postgresql"),
         why: "PostgreSQL journal and fence",
     },
+    Need {
+        sign: Sign::Program("psql"),
+        source: Source::Debian("postgresql-client"),
+        why: "console blocks of the docs",
+    },
     Need { sign: Sign::Program("mariadbd"), source: Source::Debian("mariadb-server"), why: "MariaDB fence" },
     Need {
         sign: Sign::Program("redis-server"),

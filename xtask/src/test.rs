@@ -21,6 +21,7 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     if built {
         let units = "test --workspace --all-features --exclude leasehold-tests --no-fail-fast";
         parts.tests("unit and crate tests", &Line::cargo(units));
+        parts.tests("guide", &Line::cargo("test -p leasehold-tests --doc"));
         if release(&mut parts) {
             for (name, target) in [("docs", "docs"), ("end to end", "e2e"), ("figures", "figures")] {
                 parts.tests(name, &whole(target, &[]));

@@ -51,11 +51,6 @@ impl Candidate {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "how long there was no leader is what is measured")]
-fn now() -> Instant {
-    Instant::now()
-}
-
 async fn three(server: &TestServer) -> [Candidate; 3] {
     let mut candidates = Vec::new();
     for n in 0..3 {
@@ -78,7 +73,7 @@ async fn handed_over(
 ) -> u64 {
     leader.signal(Signal::TERM);
     assert_eq!(leader.code().await, Some(0), "it drained");
-    let ended = now();
+    let ended = Instant::now();
     let next_term = next.leads().await;
     gaps.push(ended.elapsed());
     assert!(next_term > term);
@@ -101,11 +96,11 @@ async fn a_killed_leader_is_replaced_after_its_ttl() {
     let server = TestServer::start().await;
     let [first, mut second, mut third] = three(&server).await;
     first.signal(Signal::KILL);
-    let killed = now();
+    let killed = Instant::now();
     let term = second.leads().await;
     assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
     second.signal(Signal::KILL);
-    let killed = now();
+    let killed = Instant::now();
     assert!(third.leads().await > term);
     assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
 }

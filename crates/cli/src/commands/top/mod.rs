@@ -94,7 +94,7 @@ impl Looks<'_> {
         let counters = Counters::read(&self.client.text(&Call::get("/metrics")).await?);
         let (mut locks, more) = self.locks().await?;
         locks.sort_by_key(|lock| std::cmp::Reverse((lock.waiters, lock.held_ms)));
-        let now = now();
+        let now = Instant::now();
         let rates = match &self.last {
             Some((then, before)) => counters.since(before, now - *then),
             None => Vec::new(),
@@ -116,9 +116,4 @@ impl Looks<'_> {
             }
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "rates for people; nothing is decided from them")]
-fn now() -> Instant {
-    Instant::now()
 }
