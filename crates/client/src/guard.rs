@@ -1,96 +1,26 @@
 //! The guard of a lease: knows how long it is surely held, and tells the work in time.
 
+mod held;
+
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, SystemTime};
 
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_types::{EndReason, FencingToken, Guarantee, LeaseId};
-use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::clock;
-use crate::deadline::{Life, Phase, Stamp, margin};
+use crate::deadline::{Phase, Stamp, margin};
 use crate::error::{CheckpointError, Lost, LostReason, Refused, ReleaseError};
 use crate::retry::Backoff;
-use crate::session::{AskError, Session, Shared, release};
+use crate::session::{AskError, Session, release};
+use held::{deadline_of, phase_of, until};
 
-/// What a guard and its session both know of a lease.
-pub(crate) struct Held {
-    resource: String,
-    lease_id: LeaseId,
-    token: FencingToken,
-    grant: pb::StreamGrant,
-    /// Where a max hold can end the lease before its session.
-    own: Option<Mutex<Life>>,
-    lost: OnceLock<Lost>,
-    /// The guard is gone, in order or not.
-    done: AtomicBool,
-    poke: Notify,
-}
-
-impl Held {
-    pub(crate) fn new(
-        resource: String,
-        lease_id: LeaseId,
-        token: FencingToken,
-        grant: pb::StreamGrant,
-        own: Option<Life>,
-    ) -> Self {
-        Self {
-            resource,
-            lease_id,
-            token,
-            grant,
-            own: own.map(Mutex::new),
-            lost: OnceLock::new(),
-            done: AtomicBool::new(false),
-            poke: Notify::new(),
-        }
-    }
-
-    /// The lease is lost; the first reason stays.
-    pub(crate) fn lose(&self, shared: &Shared, reason: LostReason) {
-        let (confirmed, missed) = {
-            let life = shared.life();
-            (life.confirmed(), life.missed())
-        };
-        let lost = Lost {
-            resource: self.resource.clone(),
-            token: self.token,
-            reason,
-            last_renewal_ago: confirmed.map_or(Duration::ZERO, |sent| clock::now().since(sent)),
-            missed,
-        };
-        if self.lost.set(lost).is_ok() && !self.done.load(Relaxed) {
-            shared.expired_while_executing();
-        }
-        self.poke.notify_waiters();
-    }
-
-    fn own(&self) -> Option<MutexGuard<'_, Life>> {
-        self.own.as_ref().map(|own| own.lock().expect("nothing panics while it holds a life"))
-    }
-
-    /// A renewal of this lease alone was confirmed.
-    pub(crate) fn confirm_own(&self, sent: Stamp, ttl_ms: u64) {
-        if let Some(mut own) = self.own() {
-            own.confirm(sent, Duration::from_millis(ttl_ms));
-        }
-    }
-
-    fn finish(&self) {
-        self.done.store(true, Relaxed);
-        self.poke.notify_waiters();
-    }
-
-    pub(crate) fn is_done(&self) -> bool {
-        self.done.load(Relaxed) || self.lost.get().is_some()
-    }
-}
+pub(crate) use held::Held;
 
 /// How sure the holder of a lease may be.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -319,51 +249,6 @@ impl LeaseGuard {
 
     fn phase(&self, now: Stamp) -> Phase {
         phase_of(&self.held, self.session.shared(), now)
-    }
-}
-
-fn deadline_of(held: &Held, shared: &Shared) -> Stamp {
-    let of_session = shared.life().deadline();
-    held.own().map_or(of_session, |own| own.deadline().min(of_session))
-}
-
-/// The worse of the lease's own life and its session's. A lease whose deadline has passed is lost from then on.
-fn phase_of(held: &Held, shared: &Shared, now: Stamp) -> Phase {
-    if held.lost.get().is_some() {
-        return Phase::Lost;
-    }
-    if shared.is_over() {
-        held.lose(shared, LostReason::SessionEnded);
-        return Phase::Lost;
-    }
-    let of_session = shared.life().phase(now);
-    let phase = held.own().map_or(of_session, |own| own.phase(now).max(of_session));
-    if phase == Phase::Lost {
-        held.lose(shared, LostReason::NotRenewed);
-    }
-    phase
-}
-
-/// Waits until the lease is in this phase or worse, or its guard is gone.
-async fn until(held: &Held, shared: &Shared, phase: Phase) {
-    let mut changed = shared.subscribe();
-    loop {
-        let mut poked = std::pin::pin!(held.poke.notified());
-        poked.as_mut().enable();
-        let now = clock::now();
-        if held.done.load(Relaxed) || phase_of(held, shared, now) >= phase {
-            return;
-        }
-        let deadline = deadline_of(held, shared);
-        let at = match phase {
-            Phase::Lost => deadline,
-            _ => Stamp(deadline.0.saturating_sub(margin(shared.ttl))),
-        };
-        tokio::select! {
-            _ = changed.changed() => {}
-            () = poked => {}
-            () = tokio::time::sleep(at.since(now).min(clock::LOOK)) => {}
-        }
     }
 }
 

@@ -1,0 +1,265 @@
+//! One acquire in one session: asked until it has an answer, confirmed, made a guard.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
+use leasehold_proto::v1::request::Ask;
+use leasehold_types::{Class, EndReason, FencingToken, LeaseId, Mode, ids};
+
+use super::{Acquire, ONE_WAIT, Wait};
+use crate::clock;
+use crate::deadline::{Life, Phase, Stamp, ms};
+use crate::error::{AcquireError, Holder, LostReason, NotAcquired, Refused};
+use crate::guard::{Held, LeaseGuard, LeaseState};
+use crate::retry::Backoff;
+use crate::session::{AskError, Session, SessionEnd};
+
+impl Acquire {
+    /// One lease id, asked for until it has an answer (K3).
+    pub(super) async fn acquired_in(
+        &self,
+        session: &Session,
+        begun: Stamp,
+        until: Option<Stamp>,
+    ) -> Result<LeaseGuard, Failed> {
+        let mut withdrawal =
+            Withdrawal { session, lease_id: LeaseId::from_bytes(ids::random()), armed: true };
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
+        loop {
+            let sent = clock::now();
+            match self.asked(session, withdrawal.lease_id, sent, until).await {
+                Ok(Outcome::Granted(grant)) => {
+                    let guard = self.granted(session, withdrawal.lease_id, sent, grant).await?;
+                    withdrawal.armed = false;
+                    return Ok(guard);
+                }
+                Ok(Outcome::NotGranted(not))
+                    if until.is_some_and(|until| until <= clock::now() || sent >= until) =>
+                {
+                    withdrawal.armed = false;
+                    return Err(Failed::With(not_acquired(not).into()));
+                }
+                // The wait was longer than one request waits: asked again.
+                Ok(Outcome::NotGranted(_)) => {}
+                Ok(Outcome::Problem(problem)) => self.refused(&mut withdrawal, &problem, begun, until)?,
+                Ok(_) => {
+                    return Err(Failed::With(AcquireError::Unavailable(
+                        "an answer to something else".to_owned(),
+                    )));
+                }
+                Err(AskError::Ended(SessionEnd::Refused(refused))) => {
+                    return Err(Failed::With(refused.into()));
+                }
+                Err(AskError::Ended(end @ SessionEnd::OtherCluster { .. })) => {
+                    return Err(Failed::With(AcquireError::Unavailable(end.to_string())));
+                }
+                Err(AskError::Ended(_)) => {
+                    withdrawal.armed = false;
+                    return Err(Failed::SessionOver);
+                }
+                Err(AskError::Unavailable(_)) if self.may_wait_on(session, sent, until) => continue,
+                Err(AskError::Unavailable(detail)) => {
+                    return Err(Failed::With(AcquireError::Unavailable(detail)));
+                }
+            }
+            tokio::time::sleep(backoff.pause(clock::random())).await;
+        }
+    }
+
+    async fn asked(
+        &self,
+        session: &Session,
+        lease_id: LeaseId,
+        sent: Stamp,
+        until: Option<Stamp>,
+    ) -> Result<Outcome, AskError> {
+        let left = until.map_or(ONE_WAIT, |until| until.since(sent));
+        let wait = left.min(ONE_WAIT);
+        let ask = Ask::Acquire(pb::StreamAcquire {
+            resource: self.resource.clone(),
+            lease_id: lease_id.as_bytes().to_vec().into(),
+            wait_ms: ms(wait),
+            mode: mode(self.mode).into(),
+            limit: self.limit,
+            class: class(self.class).into(),
+            lock_delay_ms: ms(self.lock_delay),
+            max_hold_ms: self.max_hold.map(ms),
+            labels: self.labels.clone(),
+        });
+        let patience = session.shared().settings.patience;
+        // A longer wait is asked for again before this one ends, and so keeps its place in the queue.
+        let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
+        let deadline = if goes_on { sent.plus(wait * 9 / 10) } else { sent.plus(wait + patience) };
+        if wait.is_zero() {
+            return session.ask(ask, None, deadline).await;
+        }
+        tokio::select! {
+            biased;
+            outcome = session.ask(ask, Some(sent.plus(wait)), deadline) => outcome,
+            () = unreachable_since(session, sent, patience) => Err(AskError::Unavailable(session.shared().trouble())),
+        }
+    }
+
+    /// Whether the end of one request was only the time to ask again.
+    fn may_wait_on(&self, session: &Session, sent: Stamp, until: Option<Stamp>) -> bool {
+        let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
+        goes_on && session.phase(clock::now()) < Phase::Lost
+    }
+
+    /// A refusal that may pass is asked again while there is patience; any other is told.
+    fn refused(
+        &self,
+        withdrawal: &mut Withdrawal<'_>,
+        problem: &pb::Problem,
+        begun: Stamp,
+        until: Option<Stamp>,
+    ) -> Result<(), Failed> {
+        let refused = Refused::from_wire(problem);
+        if refused.reason == Some(EndReason::SessionEnded) {
+            withdrawal.armed = false;
+            return Err(Failed::SessionOver);
+        }
+        let patience = withdrawal.session.shared().settings.patience;
+        let give_up = until.map_or(begun, |until| until).plus(patience);
+        if refused.is_retryable() && clock::now() < give_up {
+            return Ok(());
+        }
+        withdrawal.armed = !refused.has_no_side_effects();
+        Err(Failed::With(refused.into()))
+    }
+
+    /// The grant is confirmed where it must be (R7), and becomes a guard.
+    async fn granted(
+        &self,
+        session: &Session,
+        lease_id: LeaseId,
+        sent: Stamp,
+        grant: pb::StreamGrant,
+    ) -> Result<LeaseGuard, Failed> {
+        let broken = || Failed::With(AcquireError::Unavailable("a grant without a fencing token".to_owned()));
+        let token = FencingToken::new(grant.fencing_token).map_err(|_| broken())?;
+        let now = clock::now();
+        let blocking = self.wait != Wait::For(Duration::ZERO);
+        let must_confirm = blocking || now.since(sent) > self.ttl / 3;
+        let own = self.max_hold.map(|_| {
+            let mut own = Life::new(self.ttl);
+            own.confirm(sent, Duration::from_millis(grant.ttl_ms));
+            own
+        });
+        let has_own = own.is_some();
+        let held = Arc::new(Held::new(self.resource.clone(), lease_id, token, grant, own));
+        session.shared().hold(lease_id, &held);
+        let deadline = now.plus(session.shared().settings.patience);
+        if must_confirm {
+            let confirmed = match has_own {
+                true => renew_own(session, &held, lease_id, deadline).await,
+                false => session.confirm(deadline).await,
+            };
+            confirmed.map_err(|error| match error {
+                AskError::Ended(_) => Failed::SessionOver,
+                AskError::Unavailable(detail) => Failed::With(AcquireError::Unavailable(detail)),
+            })?;
+        }
+        if has_own {
+            tokio::spawn(keep_own(session.clone(), Arc::clone(&held), lease_id));
+        }
+        let guard = LeaseGuard::new(held, session.clone());
+        match guard.state() {
+            LeaseState::Lost(lost) => Err(Failed::With(lost.into())),
+            _ => Ok(guard),
+        }
+    }
+}
+
+/// Why one session gave no lease.
+pub(super) enum Failed {
+    With(AcquireError),
+    /// Another session may.
+    SessionOver,
+}
+
+/// Gives back whatever may have come of an acquire that nobody waits for any more (A6).
+struct Withdrawal<'a> {
+    session: &'a Session,
+    lease_id: LeaseId,
+    armed: bool,
+}
+
+impl Drop for Withdrawal<'_> {
+    fn drop(&mut self) {
+        if self.armed {
+            self.session.shared().let_go(self.lease_id);
+            self.session.release_in_background(self.lease_id);
+        }
+    }
+}
+
+/// Completes when nothing has been heard of the service for `patience` beyond the usual.
+async fn unreachable_since(session: &Session, sent: Stamp, patience: Duration) {
+    loop {
+        let heard = session.shared().life().confirmed().map(|at| at.plus(session.ttl() / 2));
+        let give_up = heard.unwrap_or(sent).max(sent).plus(patience);
+        if clock::now() >= give_up {
+            return;
+        }
+        clock::sleep_until(give_up).await;
+    }
+}
+
+/// Renews one lease that has a max hold, and learns how much of it is left.
+async fn renew_own(
+    session: &Session,
+    held: &Held,
+    lease_id: LeaseId,
+    deadline: Stamp,
+) -> Result<(), AskError> {
+    let sent = clock::now();
+    let ask = Ask::Renew(pb::StreamRenew { lease_id: lease_id.as_bytes().to_vec().into() });
+    match session.ask(ask, None, deadline).await? {
+        Outcome::Renewed(renewed) => held.confirm_own(sent, renewed.ttl_ms),
+        Outcome::Problem(problem) => {
+            let reason = Refused::from_wire(&problem).reason;
+            if let Some(reason) = reason {
+                held.lose(session.shared(), LostReason::of(reason));
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Renews a lease with a max hold by itself, until its guard is gone.
+async fn keep_own(session: Session, held: Arc<Held>, lease_id: LeaseId) {
+    while !held.is_done() && !session.is_over() {
+        tokio::time::sleep(session.ttl() / 3).await;
+        let deadline = clock::now().plus(session.ttl() / 3);
+        // One that fails is tried again; the deadline goes on meanwhile.
+        drop(renew_own(&session, &held, lease_id, deadline).await);
+    }
+}
+
+fn mode(mode: Mode) -> pb::Mode {
+    match mode {
+        Mode::Exclusive => pb::Mode::Exclusive,
+        Mode::Shared => pb::Mode::Shared,
+        Mode::Semaphore => pb::Mode::Semaphore,
+    }
+}
+
+fn class(class: Class) -> pb::Class {
+    match class {
+        Class::Correctness => pb::Class::Correctness,
+        Class::Efficiency => pb::Class::Efficiency,
+    }
+}
+
+fn not_acquired(not: pb::NotGranted) -> NotAcquired {
+    let holder = |holder: pb::Holder| Holder { owner: holder.owner_id, token: holder.fencing_token };
+    NotAcquired {
+        resource: not.resource,
+        holders: not.holders.into_iter().map(holder).collect(),
+        waiters: not.waiters,
+    }
+}
