@@ -11,6 +11,7 @@
 //! the whole surface as a document.
 
 mod audit;
+mod elections;
 mod error;
 mod events;
 mod labels;
@@ -25,6 +26,10 @@ mod ttl;
 mod wire;
 
 pub use audit::{AuditPage, AuditRecord, AuditVerifyAnswer};
+pub use elections::{
+    CampaignAnswer, CampaignRequest, ELECTION_PREFIX, ElectedAnswer, ElectionAnswer, Leader,
+    NotElectedAnswer, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest, VacantEvent,
+};
 pub use error::ErrorCode;
 pub use events::{CompactedEvent, LockEvent, LockEventKind};
 pub use locks::{

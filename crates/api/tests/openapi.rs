@@ -256,6 +256,58 @@ fn answers_about_sessions() {
 }
 
 #[test]
+fn elections() {
+    let full = CampaignRequest {
+        owner_id: Some(owner()),
+        ttl_ms: Some(1),
+        ttl_seconds: Some(1),
+        wait_ms: Some(1),
+        value: Some("v".into()),
+        session_id: Some(session()),
+        lease_id: Some(lease()),
+    };
+    check("CampaignRequest", &full, &CampaignRequest::default());
+    let proclaim = ProclaimRequest { lease_id: lease(), value: "v".into() };
+    check("ProclaimRequest", &proclaim, &proclaim);
+    let resign = |to| ResignRequest { lease_id: lease(), to };
+    check("ResignRequest", &resign(Some(owner())), &resign(None));
+    let elected = |full: bool| ElectedAnswer {
+        elected: Yes,
+        resource: resource(),
+        owner_id: owner(),
+        lease_id: lease(),
+        fencing_token: token(),
+        ttl_ms: 1,
+        expires_at: at(),
+        created_at: at(),
+        mode: Mode::Exclusive,
+        class: Class::Correctness,
+        guarantee: Guarantee::LeaseOnly,
+        session_id: full.then(session),
+        warning: full.then(String::new),
+    };
+    check("ElectedAnswer", &elected(true), &elected(false));
+    let not_elected = |full: bool| NotElectedAnswer {
+        elected: No,
+        resource: resource(),
+        holders: vec![holder(false)],
+        waiters: 0,
+        earliest_regrant_at: full.then(at),
+    };
+    check("NotElectedAnswer", &not_elected(true), &not_elected(false));
+    let leader = Leader { owner_id: owner(), fencing_token: token(), value: None, elected_at: at() };
+    check("Leader", &leader, &leader);
+    let election = ElectionAnswer { name: "n".into(), leader: None, candidates: vec![owner()] };
+    check("ElectionAnswer", &election, &election);
+    let proclaimed = ProclaimAnswer { proclaimed: Yes, name: "n".into(), fencing_token: token() };
+    check("ProclaimAnswer", &proclaimed, &proclaimed);
+    let resigned = ResignAnswer { resigned: Yes, name: "n".into(), fencing_token: token() };
+    check("ResignAnswer", &resigned, &resigned);
+    let vacant = |fencing_token| VacantEvent { fencing_token };
+    check("VacantEvent", &vacant(Some(token())), &vacant(None));
+}
+
+#[test]
 fn answers_about_the_rest() {
     let entry = AuditRecord {
         seq: 1,
@@ -395,6 +447,7 @@ fn bounds_are_the_default_ones() {
         ("AcquireRequest/properties/limit/maximum", limits::SEMAPHORE_LIMIT.into()),
         ("AcquireRequest/properties/lockDelayMs/maximum", limits::LOCK_DELAY_MAX_MS),
         ("AcquireRequest/properties/maxHoldMs/maximum", limits::MAX_HOLD_MAX_MS),
+        ("ElectionValue/maxLength", limits::VALUE_BYTES as u64),
         ("RenewRequest/properties/lastError/maxLength", limits::ERROR_TEXT_BYTES as u64),
         ("RenewRequest/properties/maxGapMs/maximum", limits::TOKEN_MAX),
         ("ForceReleaseRequest/properties/reason/maxLength", limits::REASON_BYTES as u64),

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use futures_util::stream;
+use futures_util::{Stream, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use hyper::body::Incoming;
@@ -48,10 +48,15 @@ pub(super) fn stream(
         _place: place,
     };
     let pieces = stream::unfold(events, |mut events| async move { Some((events.next().await?, events)) });
+    Ok(event_stream(pieces))
+}
+
+/// An answer that goes on for as long as there are pieces.
+pub(super) fn event_stream(pieces: impl Stream<Item = Bytes> + Send + 'static) -> Answer {
     let mut answer = Response::new(AnswerBody::Stream(Box::pin(pieces), None));
     answer.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     answer.headers_mut().insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    Ok(answer)
+    answer
 }
 
 /// Where the client was: a browser that reconnects says it in `Last-Event-ID`, which is newer than its URL.
@@ -164,7 +169,13 @@ const fn ending(reason: EndReason) -> LockEventKind {
     }
 }
 
-fn write_frame<T: serde::Serialize>(text: &mut String, event: &str, id: Option<EventId>, data: &T) {
+/// One event as it is written.
+pub(super) fn write_frame<T: serde::Serialize>(
+    text: &mut String,
+    event: &str,
+    id: Option<EventId>,
+    data: &T,
+) {
     use std::fmt::Write;
     let data = serde_json::to_string(data).expect("wire types have string keys and no failing parts");
     let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();

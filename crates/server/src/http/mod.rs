@@ -5,10 +5,12 @@ mod answer;
 mod audit;
 pub(crate) mod connection;
 pub(crate) mod convert;
+mod elections;
 mod events;
 pub(crate) mod guard;
 mod health;
 mod locks;
+mod observe;
 mod page;
 mod request;
 mod resources;
@@ -106,8 +108,8 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
     guard::check(&app.hosts, &head.uri, &head.headers)?;
     let (headers, query) = (&head.headers, head.uri.query());
     let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
-    let method =
-        if head.method == Method::HEAD && place != Place::Events { Method::GET } else { head.method };
+    let is_stream = matches!(place, Place::Events | Place::Observe(_));
+    let method = if head.method == Method::HEAD && !is_stream { Method::GET } else { head.method };
     match (place, method) {
         (Place::Acquire, Method::POST) => locks::acquire(app, headers, query, body).await,
         (Place::RenewLock(id), Method::POST) => locks::renew(app, id, headers, query, body).await,
@@ -124,6 +126,11 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         (Place::Session(id), Method::GET) => sessions::show(app, id, query, body).await,
         (Place::Session(id), Method::DELETE) => sessions::close(app, id, headers, query, body).await,
         (Place::RenewSession(id), Method::POST) => sessions::renew(app, id, headers, query, body).await,
+        (Place::Campaign(name), Method::POST) => elections::campaign(app, name, headers, query, body).await,
+        (Place::Election(name), Method::GET) => elections::show(app, name, query, body).await,
+        (Place::Proclaim(name), Method::POST) => elections::proclaim(app, name, headers, query, body).await,
+        (Place::Resign(name), Method::POST) => elections::resign(app, name, headers, query, body).await,
+        (Place::Observe(name), Method::GET) => observe::stream(app, name, query, body),
         (Place::Events, Method::GET) => events::stream(app, headers, query, body),
         (Place::Audit, Method::GET) => audit::list(app, query, body).await,
         (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,

@@ -15,6 +15,11 @@ pub(crate) enum Place<'a> {
     Sessions,
     Session(&'a str),
     RenewSession(&'a str),
+    Campaign(&'a str),
+    Election(&'a str),
+    Proclaim(&'a str),
+    Resign(&'a str),
+    Observe(&'a str),
     Events,
     Audit,
     AuditVerify,
@@ -49,6 +54,11 @@ impl<'a> Place<'a> {
             [Some("v1"), Some("sessions"), None, ..] => Self::Sessions,
             [Some("v1"), Some("sessions"), Some(id), None, _] => Self::Session(id),
             [Some("v1"), Some("sessions"), Some(id), Some("renew"), None] => Self::RenewSession(id),
+            [Some("v1"), Some("elections"), Some(name), None, _] => Self::Election(name),
+            [Some("v1"), Some("elections"), Some(name), Some("campaign"), None] => Self::Campaign(name),
+            [Some("v1"), Some("elections"), Some(name), Some("proclaim"), None] => Self::Proclaim(name),
+            [Some("v1"), Some("elections"), Some(name), Some("resign"), None] => Self::Resign(name),
+            [Some("v1"), Some("elections"), Some(name), Some("observe"), None] => Self::Observe(name),
             [Some("v1"), Some("events"), None, ..] => Self::Events,
             [Some("v1"), Some("audit"), None, ..] => Self::Audit,
             [Some("v1"), Some("audit"), Some("verify"), None, _] => Self::AuditVerify,
@@ -68,13 +78,17 @@ impl<'a> Place<'a> {
             | Self::RenewLock(_)
             | Self::ForceRelease(_)
             | Self::ValidateToken
-            | Self::RenewSession(_) => "POST",
+            | Self::RenewSession(_)
+            | Self::Campaign(_)
+            | Self::Proclaim(_)
+            | Self::Resign(_) => "POST",
             Self::Lock(_) | Self::Session(_) => "GET, HEAD, DELETE",
             Self::Sessions => "GET, HEAD, POST",
-            Self::Events => "GET",
+            Self::Events | Self::Observe(_) => "GET",
             Self::Root
             | Self::Locks
             | Self::Resource(_)
+            | Self::Election(_)
             | Self::Audit
             | Self::AuditVerify
             | Self::Status
@@ -122,6 +136,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 19, "as many as Place has variants");
+        assert_eq!(paths.len(), 24, "as many as Place has variants");
     }
 }

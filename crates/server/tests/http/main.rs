@@ -4,6 +4,7 @@
 mod bad_input;
 mod calls;
 mod docs;
+mod elections;
 mod engines;
 mod events;
 mod guard;

@@ -1,0 +1,135 @@
+//! `/v1/elections`.
+
+use http::HeaderMap;
+use hyper::body::Incoming;
+use leasehold_api as api;
+use leasehold_api::Problem;
+use leasehold_core::{Command, Explained, Query as CoreQuery, Reply};
+use leasehold_types::{LeaseId, ResourceName};
+
+use super::answer::{Answer, Failure, json};
+use super::convert::{self, bad_field};
+use super::request::{self, Query};
+use super::{App, unexpected};
+
+/// An election by its name in a path.
+pub(super) struct Election {
+    pub(super) name: String,
+    pub(super) resource: ResourceName,
+}
+
+impl Election {
+    /// Reads the part of the path.
+    pub(super) fn named(raw: &str) -> Result<Self, Problem> {
+        let name = request::path_part("name", raw)?.into_owned();
+        Ok(Self { resource: convert::election_resource(&name)?, name })
+    }
+
+    /// Refuses a lease of something else: whoever names an election means that one. A lease that has ended, or that
+    /// nobody knows, is left to the command itself, which may be a retry.
+    async fn check_lease(&self, app: &App, lease_id: LeaseId) -> Result<(), Problem> {
+        match app.query(CoreQuery::Lease(lease_id)).await {
+            Ok(Reply::Lease(lease)) if lease.resource != self.resource => {
+                Err(bad_field("leaseId", "is not of this election"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything about the resource of an election.
+pub(super) async fn explain(app: &App, resource: &ResourceName) -> Result<Box<Explained>, Problem> {
+    match app.query(CoreQuery::Explain(resource.clone())).await? {
+        Reply::Explained(explained) => Ok(explained),
+        other => unexpected(&other),
+    }
+}
+
+/// `POST /v1/elections/{name}/campaign`.
+pub(super) async fn campaign(
+    app: &App,
+    name: &str,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    let key = request::key(headers)?;
+    let election = Election::named(name)?;
+    let request: api::CampaignRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let acquire = convert::campaign(election.resource, request, &app.limits)?;
+    let attempt = app.metrics.acquire_begins(&app.tenant, &acquire);
+    let reply = app.submit(key, Command::Acquire(acquire)).await;
+    attempt.ends(&reply);
+    match reply? {
+        Reply::Granted(grant) => Ok(json(&convert::elected(*grant))),
+        Reply::NotGranted(not) => Ok(json(&convert::not_elected(*not))),
+        other => unexpected(&other),
+    }
+}
+
+/// `GET /v1/elections/{name}`.
+pub(super) async fn show(
+    app: &App,
+    name: &str,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    let election = Election::named(name)?;
+    let explained = explain(app, &election.resource).await?;
+    Ok(json(&api::ElectionAnswer {
+        name: election.name,
+        leader: convert::leader(&explained),
+        candidates: explained.waiters.into_iter().map(|waiter| waiter.owner).collect(),
+    }))
+}
+
+/// `POST /v1/elections/{name}/proclaim`.
+pub(super) async fn proclaim(
+    app: &App,
+    name: &str,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    let key = request::key(headers)?;
+    let election = Election::named(name)?;
+    let request: api::ProclaimRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (lease_id, value) = (request.lease_id, convert::value(request.value)?);
+    election.check_lease(app, lease_id).await?;
+    match app.submit(key, Command::Proclaim { lease_id, value }).await? {
+        Reply::Proclaimed { token, .. } => {
+            Ok(json(&api::ProclaimAnswer { proclaimed: api::Yes, name: election.name, fencing_token: token }))
+        }
+        other => unexpected(&other),
+    }
+}
+
+/// `POST /v1/elections/{name}/resign`.
+pub(super) async fn resign(
+    app: &App,
+    name: &str,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    let key = request::key(headers)?;
+    let election = Election::named(name)?;
+    let request: api::ResignRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let api::ResignRequest { lease_id, to } = request;
+    election.check_lease(app, lease_id).await?;
+    match app.submit(key, Command::Resign { lease_id, to }).await {
+        Ok(Reply::Released { token, .. }) => {
+            Ok(json(&api::ResignAnswer { resigned: api::Yes, name: election.name, fencing_token: token }))
+        }
+        Ok(other) => unexpected(&other),
+        Err(problem) => {
+            app.metrics.release_failed(problem.code);
+            Err(problem.into())
+        }
+    }
+}
