@@ -4,6 +4,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use leasehold_api::ELECTION_PREFIX;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
@@ -14,7 +15,7 @@ use crate::args::{
 use crate::bench::BenchPlan;
 use crate::client::Servers;
 use crate::commands::advise::AdvisePlan;
-use crate::commands::election::{self, Candidacy};
+use crate::commands::election::Candidacy;
 use crate::commands::run::{KeepPlan, RunPlan};
 use crate::duration::ms;
 use crate::failure::Failure;
@@ -273,7 +274,7 @@ fn elect(args: ElectArgs, format: Format, servers: Servers) -> Result<RunPlan, F
 
 fn election_resource(name: &str) -> Result<ResourceName, Failure> {
     resource_name(name)?;
-    resource_name(&format!("{}{name}", election::PREFIX))
+    resource_name(&format!("{ELECTION_PREFIX}{name}"))
 }
 
 fn mode(text: &str, limit: Option<u32>) -> Result<Mode, Failure> {

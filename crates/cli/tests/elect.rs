@@ -35,10 +35,15 @@ impl Candidate {
         Self { elect, lines }
     }
 
+    /// The next line that it writes.
+    async fn line(&mut self) -> String {
+        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it speaks in time").unwrap();
+        line.expect("it says something")
+    }
+
     /// Waits until it leads; its term.
     async fn leads(&mut self) -> u64 {
-        let line = timeout(PATIENCE, self.lines.next_line()).await.expect("it leads in time").unwrap();
-        line.expect("it says so").parse().unwrap()
+        self.line().await.parse().unwrap()
     }
 
     fn signal(&self, signal: Signal) {
@@ -109,7 +114,7 @@ async fn a_killed_leader_is_replaced_after_its_ttl() {
 async fn a_leader_without_a_command_stops_when_it_cannot_be_sure() {
     let server = TestServer::start().await;
     let mut leader = Candidate::run(&server, &["elect", "--ttl", "1s", "--output", "json", "jobs"]);
-    let line = timeout(PATIENCE, leader.lines.next_line()).await.unwrap().unwrap().unwrap();
+    let line = leader.line().await;
     assert!(line.starts_with(r#"{"elected":true"#) && line.contains(r#""name":"jobs""#), "{line}");
     let successor = tokio::spawn(server.direct_client().acquire("election/jobs").into_future());
     server.until_waiters("election/jobs", 1).await;
@@ -123,8 +128,41 @@ async fn a_leader_without_a_command_stops_when_it_cannot_be_sure() {
 async fn a_leader_without_a_command_resigns_when_interrupted() {
     let server = TestServer::start().await;
     let mut leader = Candidate::run(&server, &["elect", "--output", "json", "jobs"]);
-    timeout(PATIENCE, leader.lines.next_line()).await.unwrap().unwrap().unwrap();
+    leader.line().await;
     leader.signal(Signal::INT);
     assert_eq!(leader.code().await, Some(0));
     server.client().acquire("election/jobs").no_wait().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn observers_learn_the_leader_its_value_and_that_there_is_none() {
+    let server = TestServer::start().await;
+    let mut leader = Candidate::run(
+        &server,
+        &["elect", "--owner", "ada", "--value", "host:1", "--output", "json", "jobs"],
+    );
+    leader.line().await;
+    let mut observer = Candidate::run(&server, &["observe", "--count", "2", "jobs"]);
+    assert_eq!(observer.line().await, "leader  ada  token 1  host:1");
+    leader.signal(Signal::TERM);
+    assert_eq!(observer.line().await, "vacant");
+    assert_eq!(observer.code().await, Some(0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_leader_hands_over_to_whom_it_chooses() {
+    let server = TestServer::start().await;
+    let mut leader = Candidate::run(&server, &["elect", "--owner", "ada", "--output", "json", "jobs"]);
+    let lease = leader.line().await.split("leaseId\":\"").nth(1).unwrap()[..36].to_owned();
+    let mut others = Vec::new();
+    for (n, owner) in ["ben", "cleo"].into_iter().enumerate() {
+        others.push(Candidate::run(&server, &["elect", "--owner", owner, "--output", "json", "jobs"]));
+        server.until_waiters("election/jobs", n + 1).await;
+    }
+    let mut resign = Candidate::run(&server, &["resign", "jobs", "--lease-id", &lease, "--to", "cleo"]);
+    assert_eq!(resign.line().await, "resigned from jobs in favour of cleo");
+    assert!(others[1].line().await.contains(r#""ownerId":"cleo""#));
+    assert_eq!(leader.code().await, Some(76), "whoever led before is told at once");
+    others[1].signal(Signal::TERM);
+    assert!(others[0].line().await.contains(r#""ownerId":"ben""#), "the others keep their places");
 }

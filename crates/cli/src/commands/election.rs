@@ -2,6 +2,7 @@
 //! value, and stops on loss and on uncertainty as it does.
 
 use leasehold::LeaseGuard;
+use leasehold_api::{Leader, ProclaimRequest, ResignRequest};
 use leasehold_types::{LeaseId, OwnerId};
 use serde_json::{Value, json};
 
@@ -9,9 +10,6 @@ use crate::client::{Call, Client, Events, Servers, encoded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out, or_dash};
-
-/// What stands before the name of an election in the name of its resource.
-pub(crate) const PREFIX: &str = "election/";
 
 /// What a candidate stands for.
 pub(crate) struct Candidacy {
@@ -26,7 +24,7 @@ impl Candidacy {
     /// Tells the value to observers; before any work of the leader begins.
     pub(crate) async fn proclaim(&self, servers: &Servers, guard: &LeaseGuard) -> Result<(), Failure> {
         let Some(value) = &self.value else { return Ok(()) };
-        let body = json!({ "leaseId": guard.lease_id().to_string(), "value": value });
+        let body = ProclaimRequest { lease_id: guard.lease_id(), value: value.clone() };
         let hint = "the leader resigns; start it again";
         Client::new(servers.clone()).call(&Call::post(path(&self.name, "proclaim"), &body, hint)).await?;
         Ok(())
@@ -82,16 +80,14 @@ fn tell(out: &mut Out, event: &str, data: &Value) -> Result<(), Failure> {
     if out.format() == Format::Json {
         return out.json(&json!({ "event": event, "data": data }));
     }
-    let leader = data.get("leader").filter(|leader| leader.is_object()).unwrap_or(data);
-    let text = |name: &str| leader.get(name).and_then(Value::as_str);
-    match event {
-        "leader" => out.line(&format!(
+    match serde_json::from_value::<Leader>(data.clone()) {
+        Ok(leader) if event == "leader" => out.line(&format!(
             "leader  {}  token {}  {}",
-            or_dash(text("ownerId")),
-            or_dash(leader.get("fencingToken")),
-            or_dash(text("value"))
+            leader.owner_id,
+            leader.fencing_token,
+            or_dash(leader.value)
         )),
-        other => out.line(other),
+        _ => out.line(event),
     }
 }
 
@@ -103,10 +99,7 @@ pub(crate) async fn resign(
     lease_id: LeaseId,
     to: Option<OwnerId>,
 ) -> Result<Exit, Failure> {
-    let mut body = json!({ "leaseId": lease_id.to_string() });
-    if let Some(to) = &to {
-        body["to"] = json!(to.as_str());
-    }
+    let body = ResignRequest { lease_id, to: to.clone() };
     let hint = "look with `leasehold show election/NAME`";
     let answer = client.call(&Call::post(path(name, "resign"), &body, hint)).await?;
     match out.format() {

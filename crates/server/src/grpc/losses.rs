@@ -50,6 +50,14 @@ impl Losses {
         let _ = self.ended.send(loss);
     }
 
+    /// A lease was given back by its id, past the stream that holds it: whoever works under it has to know. A stream's
+    /// own releases need no telling.
+    pub(crate) fn released(&self, lease_id: LeaseId, resource: &str, token: FencingToken) {
+        let loss = Loss { lease_id, resource: resource.into(), token, reason: EndReason::Released };
+        // As above.
+        let _ = self.ended.send(loss);
+    }
+
     /// These leases belong to a stream now. One that ended a moment before is told with the next keep-alive.
     pub(super) fn watch(&self, leases: &[LeaseId], sender: &LossSender) {
         let mut streams = self.lock();

@@ -75,11 +75,14 @@ impl LocksService {
         let key = convert::key(&request.request_key)?;
         let lease_id = convert::lease_id(&request.lease_id)?;
         match self.app.submit(key, Command::Release { lease_id }).await {
-            Ok(Reply::Released { resource, token }) => Ok(pb::ReleaseAnswer {
-                resource: resource.as_str().to_owned(),
-                fencing_token: token.get(),
-                epoch: self.epoch(),
-            }),
+            Ok(Reply::Released { resource, token }) => {
+                self.app.losses.released(lease_id, resource.as_str(), token);
+                Ok(pb::ReleaseAnswer {
+                    resource: resource.as_str().to_owned(),
+                    fencing_token: token.get(),
+                    epoch: self.epoch(),
+                })
+            }
             Ok(other) => unexpected(&other),
             Err(problem) => {
                 self.app.metrics.release_failed(problem.code);

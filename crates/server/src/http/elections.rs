@@ -123,7 +123,8 @@ pub(super) async fn resign(
     let api::ResignRequest { lease_id, to } = request;
     election.check_lease(app, lease_id).await?;
     match app.submit(key, Command::Resign { lease_id, to }).await {
-        Ok(Reply::Released { token, .. }) => {
+        Ok(Reply::Released { resource, token }) => {
+            app.losses.released(lease_id, resource.as_str(), token);
             Ok(json(&api::ResignAnswer { resigned: api::Yes, name: election.name, fencing_token: token }))
         }
         Ok(other) => unexpected(&other),

@@ -70,6 +70,7 @@ pub(super) async fn release(
     let lease_id = lease_id(id)?;
     match app.submit(key, Command::Release { lease_id }).await {
         Ok(Reply::Released { resource, token }) => {
+            app.losses.released(lease_id, resource.as_str(), token);
             Ok(json(&api::ReleaseAnswer { released: api::Yes, resource, fencing_token: token }))
         }
         Ok(other) => unexpected(&other),
