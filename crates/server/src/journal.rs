@@ -15,6 +15,7 @@ pub(crate) fn chosen(journal: &JournalConfig, data: &Path) -> Arc<dyn Journal> {
         JournalConfig::Etcd(journal) => Arc::new(journal.clone()),
         JournalConfig::Postgres(journal) => Arc::new(journal.clone()),
         JournalConfig::Redis(journal) => Arc::new(journal.clone()),
+        JournalConfig::Zookeeper(journal) => Arc::new(journal.clone()),
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use leasehold_journal_etcd::{EtcdConfig, EtcdJournal};
 use leasehold_journal_postgres::{PostgresConfig, PostgresJournal};
 use leasehold_journal_redis::{RedisConfig, RedisJournal};
+use leasehold_journal_zookeeper::{ZookeeperConfig, ZookeeperJournal};
 use serde::{Deserialize, Serialize};
 
 use super::ConfigError;
@@ -31,6 +32,11 @@ pub enum RawJournal {
     /// On Redis: for efficiency locks.
     Redis {
         /// `redis://host:6379/0`.
+        url: JournalUrl,
+    },
+    /// On ZooKeeper.
+    Zookeeper {
+        /// `zookeeper://host1,host2`.
         url: JournalUrl,
     },
 }
@@ -64,10 +70,11 @@ impl RawJournal {
             "etcd" => Ok(Self::Etcd { url }),
             "postgres" | "postgresql" => Ok(Self::Postgres { url }),
             "redis" | "rediss" => Ok(Self::Redis { url }),
+            "zookeeper" => Ok(Self::Zookeeper { url }),
             // What is before `://` has no secret; a text without it may be one.
             scheme => {
                 let named = if text.contains("://") { format!("`{scheme}://`") } else { "this".to_owned() };
-                let known = "`embedded`, `etcd://`, `postgres://` and `redis://`";
+                let known = "`embedded`, `etcd://`, `postgres://`, `redis://` and `zookeeper://`";
                 Err(wrong(format!("{named} is no journal of this build, which has {known}")))
             }
         }
@@ -94,6 +101,10 @@ impl RawJournal {
                 .map(RedisJournal::new)
                 .map(JournalConfig::Redis)
                 .map_err(wrong),
+            Self::Zookeeper { url } => ZookeeperConfig::from_url(&url.0, cluster, environment)
+                .map(ZookeeperJournal::new)
+                .map(JournalConfig::Zookeeper)
+                .map_err(wrong),
         }
     }
 }
@@ -113,6 +124,8 @@ pub enum JournalConfig {
     Postgres(PostgresJournal),
     /// On Redis: for efficiency locks.
     Redis(RedisJournal),
+    /// On ZooKeeper.
+    Zookeeper(ZookeeperJournal),
 }
 
 impl JournalConfig {
@@ -144,6 +157,7 @@ mod tests {
         assert!(matches!(resolved("postgres://u@localhost/d"), Ok(JournalConfig::Postgres(_))));
         assert!(matches!(resolved("postgresql://u@localhost/d"), Ok(JournalConfig::Postgres(_))));
         assert!(matches!(resolved("redis://localhost"), Ok(JournalConfig::Redis(_))));
+        assert!(matches!(resolved("zookeeper://localhost"), Ok(JournalConfig::Zookeeper(_))));
         assert!(matches!(resolved("etcd://localhost,localhost:2"), Ok(JournalConfig::Etcd(_))));
     }
 

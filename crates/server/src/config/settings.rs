@@ -41,9 +41,9 @@ settings! {
     "accept_correctness_locks_on_lossy_journal", "LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL", "false",
         "Grant correctness locks on a journal that can lose acknowledged grants, instead of refusing them with `class_not_supported`. They answer `guarantee: best_effort`: after a loss a token may be given twice.";
     "journal.kind", "LEASEHOLD_JOURNAL", "embedded",
-        "Where the state lives: `embedded` in the data directory, or on `postgres`, `etcd`, `redis`. The variable and `--journal` have the URL, which names the kind.";
+        "Where the state lives: `embedded` in the data directory, or on `postgres`, `etcd`, `zookeeper`, `redis`. The variable and `--journal` have the URL, which names the kind.";
     "journal.url", "LEASEHOLD_JOURNAL", "none",
-        "Where the engine is: `postgres://user@host/database`, `etcd://host1,host2`, `redis://host`. A password is better in the file that its parameter `password_file` names, or in `LEASEHOLD_JOURNAL_PASSWORD`, than in the URL; it is never logged.";
+        "Where the engine is: `postgres://user@host/database`, `etcd://host1,host2`, `zookeeper://host1,host2`, `redis://host`. A password is better in the file that its parameter `password_file` names, or in `LEASEHOLD_JOURNAL_PASSWORD`, than in the URL; it is never logged.";
     "limits.ttl_min", "LEASEHOLD_TTL_MIN", "1s",
         "Shortest ttl. Below a second, ordinary scheduling pauses end leases.";
     "limits.ttl_max", "LEASEHOLD_TTL_MAX", "1h",

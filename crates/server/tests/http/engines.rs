@@ -8,7 +8,7 @@ use std::time::Duration;
 use leasehold_server::logs::LogSink;
 use leasehold_server::maintenance::{self, Site};
 use leasehold_server::{Components, JournalConfig, Operator, RawConfig, RawJournal, Server};
-use leasehold_testbed::{Shared, etcd, postgres, redis};
+use leasehold_testbed::{Shared, etcd, postgres, redis, zookeeper};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -87,6 +87,12 @@ async fn postgres_keeps_locks_over_a_restart() {
 async fn etcd_keeps_locks_over_a_restart() {
     let engine = etcd();
     keeps_locks_over_a_restart(&etcd_url(&engine), "etcd").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn zookeeper_keeps_locks_over_a_restart() {
+    let engine = zookeeper();
+    keeps_locks_over_a_restart(&format!("zookeeper://{}", engine.url()), "zookeeper").await;
 }
 
 /// Asks until the answer is wanted; whatever comes before must be a clear 503.
