@@ -2,8 +2,8 @@
 //! change without breaking old journals.
 
 use leasehold_types::{
-    Class, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey, SessionId,
-    TenantName, Ttl, WallTime,
+    Class, Epoch, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey,
+    SessionId, TenantName, Ttl, WallTime,
 };
 
 use crate::command::{ForceTarget, Operator, Sharing};
@@ -120,6 +120,19 @@ pub enum Fact {
     },
     /// The active node shut down in order (J16).
     Resigned,
+    /// A node took the journal over: the first fact of its epoch, where several nodes share a journal.
+    TookOver(Box<TookOver>),
+}
+
+/// A node took the journal over. Standbys learn from it where the active node is.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct TookOver {
+    /// The epoch it claimed: an address counts only as long as this epoch is the current one.
+    pub epoch: Epoch,
+    /// Its name, for people.
+    pub node: Box<str>,
+    /// Where others reach it.
+    pub url: Box<str>,
 }
 
 /// A lease was given.

@@ -10,12 +10,13 @@ use leasehold_types::{
 use crate::arena::Arena;
 use crate::audit::{Action, AuditAction, AuditLog};
 use crate::event::{Event, EventKind};
-use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
+use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
 use crate::fingerprint;
 use crate::lease::{Lease, LeaseIx, Life, Note, Session, SessionIx};
 use crate::outcomes::{EndedLease, EndedSession, Keyed, Outcomes, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
+use crate::table::Counts;
 
 /// The part of the table that facts alone change, and that snapshots hold. The same facts give the same state, from
 /// the beginning or from a snapshot on (S15).
@@ -35,6 +36,8 @@ pub struct Journaled {
     pub(crate) audit: AuditLog,
     pub(crate) last_token: u64,
     pub(crate) generation: Generation,
+    /// Who took the journal over last and has not resigned since.
+    pub(crate) active: Option<Box<TookOver>>,
 }
 
 /// What a fact changed, for the volatile part and for events.
@@ -132,6 +135,23 @@ impl Journaled {
         self.last_token
     }
 
+    /// Who took the journal over last and has not resigned since; `None` as well where one node alone uses the journal.
+    /// Whether it still is the active one, its epoch tells.
+    pub fn active(&self) -> Option<&TookOver> {
+        self.active.as_deref()
+    }
+
+    /// Sizes, without waiters: those are not journaled.
+    pub fn counts(&self) -> Counts {
+        Counts {
+            leases: self.lease_ids.len(),
+            sessions: self.session_ids.len(),
+            waiters: 0,
+            last_token: self.last_token,
+            generation: self.generation.0,
+        }
+    }
+
     /// The generation.
     pub fn generation(&self) -> Generation {
         self.generation
@@ -222,7 +242,8 @@ impl Journaled {
                 self.leases.get_mut(ix).set_value(value.clone());
                 changes.push(Change::Proclaimed(ix));
             }
-            Fact::Resigned => {}
+            Fact::Resigned => self.active = None,
+            Fact::TookOver(took_over) => self.active = Some(took_over.clone()),
         }
     }
 

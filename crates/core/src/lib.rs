@@ -33,7 +33,7 @@ mod table;
 pub use audit::{AuditAction, AuditEntry};
 pub use command::*;
 pub use event::{Event, EventKind};
-pub use fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
+pub use fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
 pub use journaled::Journaled;
 pub use reply::*;
 pub use table::{Counts, Decision, EventAt, LockTable, Settings};

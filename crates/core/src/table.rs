@@ -248,13 +248,14 @@ impl LockTable {
 
     /// Sizes.
     pub fn counts(&self) -> Counts {
-        Counts {
-            leases: self.journaled.lease_ids.len(),
-            sessions: self.journaled.session_ids.len(),
-            waiters: self.queues.len(),
-            last_token: self.journaled.last_token,
-            generation: self.journaled.generation.0,
-        }
+        Counts { waiters: self.queues.len(), ..self.journaled.counts() }
+    }
+
+    /// A fact that the node decides itself: it took the journal over, or resigns.
+    pub fn mark(&mut self, fact: &Fact) {
+        let lawful = matches!(fact, Fact::TookOver(_) | Fact::Resigned);
+        assert!(lawful, "every other fact comes of a command or of time");
+        self.journaled.apply(fact, &mut Vec::new());
     }
 
     fn finish(&mut self, now: Now, out: &mut Decision) {

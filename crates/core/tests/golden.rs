@@ -93,7 +93,7 @@ fn is_known(kind: u8) -> bool {
 
 #[test]
 fn a_snapshot_has_the_committed_bytes() {
-    let names = ["end", "counters", "session", "lease", "resource", "outcome", "audit-entry"];
+    let names = ["end", "counters", "session", "lease", "resource", "outcome", "audit-entry", "active"];
     let chunks = support::snapshot_chunks(&state(), 1);
     let now: Vec<_> =
         chunks.iter().map(|chunk| (names[usize::from(chunk[1])].to_owned(), chunk.to_vec())).collect();

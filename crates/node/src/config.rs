@@ -31,6 +31,27 @@ pub struct NodeConfig {
     pub ring_bytes: usize,
     /// Grant correctness locks although the journal can lose them. Default no.
     pub correctness_despite_loss: bool,
+    /// Set where other nodes may share the journal: the node then begins as a standby, takes over when the active node
+    /// resigns or falls silent, and becomes a standby again when it is replaced. Default `None`: it claims the journal
+    /// at once, and stops when it is fenced.
+    pub shared: Option<SharedJournal>,
+}
+
+/// What a node needs that shares its journal with others.
+#[derive(Clone, Debug)]
+pub struct SharedJournal {
+    /// Where the other nodes and clients reach this one; announced in the journal when it takes over.
+    pub url: Arc<str>,
+    /// A standby takes over after it has seen no sign of life for this long, and up to half as long again by chance
+    /// (N6). Default 1.2 s: four beats, and together with the time to open well below 3 s.
+    pub patience: Duration,
+}
+
+impl SharedJournal {
+    /// The defaults for a node that is reached at this URL.
+    pub fn new(url: impl Into<Arc<str>>) -> Self {
+        Self { url: url.into(), patience: Duration::from_millis(1_200) }
+    }
 }
 
 impl NodeConfig {
@@ -47,6 +68,7 @@ impl NodeConfig {
             ring_events: 16_384,
             ring_bytes: 8 << 20,
             correctness_despite_loss: false,
+            shared: None,
         }
     }
 }
@@ -87,3 +109,9 @@ pub(crate) const TICK_MOST: usize = 1_024;
 
 /// Under load watchers are woken this often at most: waking a thousand of them costs the loop as much as a commit.
 pub(crate) const ANNOUNCE_EVERY: Duration = Duration::from_millis(1);
+
+/// An active node that has appended nothing for this long writes a beat (J15).
+pub(crate) const BEAT: Duration = Duration::from_millis(300);
+
+/// A standby looks at the journal this often: a resignation is seen well within 200 ms.
+pub(crate) const LOOK: Duration = Duration::from_millis(100);

@@ -10,16 +10,22 @@ use std::time::Duration;
 use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
-use crate::config::{RESOLVE_EVERY, STALL};
+use crate::config::{BEAT, RESOLVE_EVERY, STALL};
 use crate::desk::Desk;
 use crate::keepers::Keepers;
 use crate::state::{Next, Work};
 
 /// Serves until the node is shut down, fenced, or its journal fails. The caller then stops the desk.
 ///
-/// This is one life as the active node: what wraps it in a standby's wait opens, replays and calls it again.
-pub(crate) async fn serve(desk: &mut Desk, writer: &mut dyn Writer, keepers: &mut Keepers) -> StopReason {
+/// This is one life as the active node. With `beats` it shows standbys that it lives, also when nothing happens (J15).
+pub(crate) async fn serve(
+    desk: &mut Desk,
+    writer: &mut dyn Writer,
+    keepers: &mut Keepers,
+    beats: bool,
+) -> StopReason {
     let mut first = None;
+    let mut next_beat = desk.monotonic() + BEAT;
     loop {
         let room = writer.room() == Room::Plenty;
         desk.state.set_room(room);
@@ -29,12 +35,23 @@ pub(crate) async fn serve(desk: &mut Desk, writer: &mut dyn Writer, keepers: &mu
         keepers.tell(desk);
         match desk.state.next_work() {
             Some(work) => {
+                // A confirmation is not seen by standbys.
+                let is_append = matches!(work, Work::Append(_));
                 if let Err(reason) = complete(desk, writer, keepers, work).await {
                     return reason;
+                }
+                if is_append {
+                    next_beat = desk.monotonic() + BEAT;
                 }
                 desk.deliver();
             }
             None if desk.is_closing() => return StopReason::Shutdown,
+            None if beats && desk.monotonic() >= next_beat => {
+                if let Err(reason) = beat(desk, writer).await {
+                    return reason;
+                }
+                next_beat = desk.monotonic() + BEAT;
+            }
             None => first = desk.wait().await,
         }
     }
@@ -70,6 +87,31 @@ async fn complete(
             }
             Next::Stop(reason) => return Err(reason),
         }
+    }
+    desk.shared.idle();
+    Ok(())
+}
+
+/// Writes one beat, until its outcome is known as that of any other work.
+async fn beat(desk: &mut Desk, writer: &mut dyn Writer) -> Result<(), StopReason> {
+    desk.shared.busy(desk.monotonic());
+    let mut give_up_at = None;
+    loop {
+        let detail = match during(desk, writer.beat(), give_up_at).await {
+            Some(Outcome::Committed) => break,
+            Some(Outcome::Fenced) => return Err(StopReason::Fenced),
+            Some(Outcome::Conflict(found)) => return Err(StopReason::Conflict(found)),
+            Some(Outcome::Failed(detail)) => return Err(StopReason::JournalFailed(detail)),
+            Some(Outcome::Unknown(detail)) => detail,
+            None => "no answer in time".to_owned(),
+        };
+        desk.shared.observer.unknown_outcome();
+        let now = desk.monotonic();
+        if now >= *give_up_at.get_or_insert(now + STALL) {
+            return Err(StopReason::Unresolved(detail));
+        }
+        let pause = desk.pause(RESOLVE_EVERY);
+        during(desk, pause, None).await;
     }
     desk.shared.idle();
     Ok(())

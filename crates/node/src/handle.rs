@@ -7,21 +7,23 @@ use std::time::Duration;
 
 use leasehold_core::Reply;
 use leasehold_types::TenantName;
+use tokio::sync::watch;
 
 use crate::cell::{Answer, Asker, Cell, Stage};
 use crate::config::{PATIENCE, STALL};
+use crate::seat::Seat;
 use crate::shared::{Message, Phase, Shared};
-use crate::{Call, Durable, Status, SubmitError, Watch, WatchFrom};
+use crate::{Active, Call, Durable, Status, SubmitError, Watch, WatchFrom};
 
 /// Brings commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Handle {
-    shared: Arc<Shared>,
+    seat: Arc<Seat>,
 }
 
 impl Handle {
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
-        Self { shared }
+    pub(crate) fn new(seat: Arc<Seat>) -> Self {
+        Self { seat }
     }
 
     /// Brings a command to the loop and waits for its reply, at most the wait of an acquire and 10 s (L5).
@@ -33,16 +35,18 @@ impl Handle {
     /// # Errors
     /// See [`SubmitError`]; a lawful no is a reply, not an error.
     pub async fn submit(&self, call: Call) -> Result<Durable<Reply>, SubmitError> {
-        let arrived = self.shared.clock.read().monotonic;
-        self.may_enter(arrived)?;
-        if !self.shared.admit(&call) {
-            self.shared.observer.shed();
+        // The life of the node that this call belongs to, whatever becomes of the node meanwhile.
+        let shared = self.seat.shared();
+        let arrived = shared.clock.read().monotonic;
+        may_enter(&shared, arrived)?;
+        if !shared.admit(&call) {
+            shared.observer.shed();
             return Err(SubmitError::Overloaded);
         }
-        let mut submission = Submission::new(&self.shared, &call, arrived);
+        let mut submission = Submission::new(&shared, &call, arrived);
         let asker = Asker::new(Arc::clone(&submission.cell));
-        if self.shared.queue.send(Message::Call(call, asker)).is_err() {
-            self.may_enter(arrived)?;
+        if shared.queue.send(Message::Call(call, asker)).is_err() {
+            may_enter(&shared, arrived)?;
             return Err(SubmitError::NotActive);
         }
         submission.answer().await
@@ -50,21 +54,30 @@ impl Handle {
 
     /// The node as it is now; never waits for the loop.
     pub fn status(&self) -> Status {
-        self.shared.status()
+        let active = self.seat.active().borrow().clone();
+        self.seat.shared().status(active)
     }
 
-    /// Follows what happens to a tenant's resources.
+    /// Who is the active node of a journal that several nodes share, and every change of it. `None` while nobody is, or
+    /// while that is not known.
+    pub fn active(&self) -> watch::Receiver<Option<Active>> {
+        self.seat.active()
+    }
+
+    /// Follows what happens to a tenant's resources, as long as this node is the active one.
     pub fn watch(&self, tenant: TenantName, from: WatchFrom) -> Watch {
-        Watch::new(Arc::clone(&self.shared.ring), tenant, from)
+        Watch::new(Arc::clone(&self.seat.shared().ring), tenant, from)
     }
+}
 
-    fn may_enter(&self, now: Duration) -> Result<(), SubmitError> {
-        match self.shared.phase() {
-            Phase::Serving if self.shared.is_stalled(now) => Err(no_progress()),
-            Phase::Serving => Ok(()),
-            Phase::Closing => Err(SubmitError::ShuttingDown),
-            Phase::Stopped => Err(SubmitError::NotActive),
-        }
+fn may_enter(shared: &Shared, now: Duration) -> Result<(), SubmitError> {
+    match shared.phase() {
+        Phase::Serving if shared.is_stalled(now) => Err(no_progress()),
+        Phase::Serving => Ok(()),
+        Phase::Closing => Err(SubmitError::ShuttingDown),
+        Phase::Stopped => Err(shared
+            .trouble()
+            .map_or(SubmitError::NotActive, |why| SubmitError::StoreUnavailable(why.to_string()))),
     }
 }
 

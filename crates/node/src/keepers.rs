@@ -70,6 +70,13 @@ impl Keepers {
         witness.finish(tail, token);
     }
 
+    /// Ends them because another node has the journal: snapshots are fenced, and the witness is about to be written by
+    /// somebody else, so its last word is waited for.
+    pub(crate) fn step_down(self) {
+        self.snapshots.abandon();
+        self.witness.end();
+    }
+
     /// Ends them without waiting: the journal is not ours any more, or does not answer.
     pub(crate) fn abandon(self) {
         self.snapshots.abandon();

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use leasehold_core::Event;
 
-use crate::EventId;
+use leasehold_types::Epoch;
+
+use crate::{EventId, StopReason};
 
 /// Counts and logs what the loop does.
 ///
@@ -27,6 +29,16 @@ pub trait Observer: Send + Sync + 'static {
     /// A restart gave this many leases their full ttl again.
     fn lease_rearmed(&self, n: usize) {
         let _ = n;
+    }
+
+    /// This node took the journal over, in this epoch, and serves.
+    fn took_over(&self, epoch: Epoch) {
+        let _ = epoch;
+    }
+
+    /// This node serves no more and is a standby now.
+    fn stepped_down(&self, why: &StopReason) {
+        let _ = why;
     }
 
     /// The loop was paused; every deadline moved by this much (N3).

@@ -4,21 +4,19 @@ use std::path::Path;
 use std::sync::Arc;
 
 use leasehold_core::{LockTable, Settings};
-use leasehold_journal::{
-    Claim, Directory, Journal, Opened, ReadError, Reader, Sighting, Tail, Witness, Writer,
-};
+use leasehold_journal::{Claim, Directory, Journal, Opened, Sighting, Witness, Writer};
 use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, FencingToken, Nonce};
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
 use crate::keepers::{Keepers, SnapshotStart, load_witness, store_witness};
-use crate::replay::Replay;
-use crate::ring::Ring;
+use crate::node::Node;
 use crate::serving_time::ServingTime;
-use crate::shared::{Bounds, Identity, Shared};
+use crate::shared::{Identity, Shared};
 use crate::state::State;
-use crate::{Clock, NodeConfig, Observer, StartError};
+use crate::warm::Warm;
+use crate::{NodeConfig, SharedJournal, StartError};
 
 /// A node that can serve.
 pub(crate) struct Ready {
@@ -27,56 +25,62 @@ pub(crate) struct Ready {
     pub(crate) keepers: Keepers,
 }
 
-/// Opens the journal and makes everything ready.
-pub(crate) async fn open(
-    config: &NodeConfig,
-    journal: Arc<dyn Journal>,
-    clock: Arc<dyn Clock>,
-    observer: Arc<dyn Observer>,
-) -> Result<Ready, StartError> {
+/// Claims the journal, whoever has it, and makes everything ready.
+pub(crate) async fn open(node: &Node) -> Result<Ready, StartError> {
     let nonce = Nonce::from_bytes(random());
-    let mut opened = journal.open(claim(nonce)).await?;
-    let directory = directory(&*journal, &config.data_dir)?;
+    let opened = node.journal.open(claim(nonce)).await?;
+    make_ready(node, opened, nonce, None).await
+}
+
+/// Makes everything ready on a journal that was claimed with `nonce`, beginning with what a standby has replayed.
+pub(crate) async fn make_ready(
+    node: &Node,
+    mut opened: Opened,
+    nonce: Nonce,
+    warm: Option<Warm>,
+) -> Result<Ready, StartError> {
+    let Node { config, journal, clock, observer, .. } = node;
+    let directory = directory(&**journal, &config.data_dir)?;
     if let Some(witness) = load_witness(&config.data_dir)? {
         let sighting = Sighting::of(&mut opened, &witness, directory.clone()).await?;
         witness.check(&sighting)?;
     }
-    let (replay, ring) = replay(config, &mut *opened.reader, opened.tail).await?;
+    let Warm { replay, ring, .. } = replay(config, &mut opened, warm).await?;
     let witness = witness_of(&opened, directory, replay.state.last_token());
     store_witness(&config.data_dir, &witness)?;
 
     let limits = opened.writer.limits();
     let snapshots = SnapshotStart {
-        journal: Arc::clone(&journal),
+        journal: Arc::clone(journal),
         writer: opened.snapshots,
         chunk_bytes: limits.chunk_bytes,
         bytes: replay.bytes,
         snapshot_bytes: replay.snapshot_bytes,
     };
-    let keepers = Keepers::start(config, witness, snapshots, &clock, &observer)?;
+    let keepers = Keepers::start(config, witness, snapshots, clock, observer)?;
 
     let (queue, inbox) = mpsc::unbounded_channel();
     let identity = Identity {
         cluster: opened.cluster,
         node: Arc::clone(&config.name),
-        epoch: opened.epoch,
         journal: journal.kind(),
         durability: opened.durability,
     };
-    let bounds = Bounds {
-        queue: config.queue,
-        reserve: config.queue_reserve.min(config.queue),
-        waiters: config.waiters,
-    };
     let time = ServingTime::starting(clock.read());
-    let shared = Arc::new(Shared::new(identity, bounds, clock, Arc::clone(&observer), Arc::new(ring), queue));
+    let (clock, seen_by) = (Arc::clone(clock), Arc::clone(observer));
+    let shared =
+        Arc::new(Shared::new(identity, opened.epoch, node.bounds(), clock, seen_by, Arc::new(ring), queue));
     let settings = Settings {
         durability: opened.durability,
         correctness_despite_loss: config.correctness_despite_loss,
     };
     let table = LockTable::restore(replay.state, settings, time.now());
+    observer.took_over(opened.epoch);
     observer.lease_rearmed(table.counts().leases);
-    let state = State::new(table, opened.epoch, nonce, replay.tail, limits);
+    let mut state = State::new(table, opened.epoch, nonce, replay.tail, limits);
+    if let Some(SharedJournal { url, .. }) = &config.shared {
+        state.took_over(&config.name, url);
+    }
     let mut desk = Desk::new(state, shared, inbox, time, config.queue);
     desk.publish(true);
     Ok(Ready { desk, writer: opened.writer, keepers })
@@ -114,32 +118,14 @@ pub(crate) fn directory(journal: &dyn Journal, data_dir: &Path) -> Result<Option
     directory.map(Some).map_err(|error| StartError::Witness(format!("{}: {error}", data_dir.display())))
 }
 
-/// Replays everything up to `tail`, and keeps the newest events.
-async fn replay(
-    config: &NodeConfig,
-    reader: &mut dyn Reader,
-    tail: Tail,
-) -> Result<(Replay, Ring), StartError> {
-    let mut replay = Replay::from_snapshot(reader).await?;
-    let ring = Ring::new(config.ring_events, config.ring_bytes, replay.snapshot_slot);
-    while replay.tail.slot < tail.slot {
-        let slots = replay.next_slots(reader).await?;
-        if slots.is_empty() {
-            break;
-        }
-        for slot in &slots {
-            let mut events = Vec::new();
-            replay.apply(slot, &mut events)?;
-            ring.push_slot(slot.batch.slot, events);
-        }
-    }
-    if replay.tail == tail { Ok((replay, ring)) } else { Err(not_the_tail(replay.tail, tail).into()) }
-}
-
-fn not_the_tail(found: Tail, expected: Tail) -> ReadError {
-    let detail = format!(
-        "the slots end at {} {:?}, the head says {} {:?}",
-        found.slot, found.hash, expected.slot, expected.hash
-    );
-    ReadError::Corrupt { place: format!("slot {}", found.slot), detail }
+/// Replays everything up to the tail.
+async fn replay(config: &NodeConfig, opened: &mut Opened, warm: Option<Warm>) -> Result<Warm, StartError> {
+    let Opened { cluster, tail, ref mut reader, .. } = *opened;
+    let mut warm = match warm {
+        Some(warm) => warm,
+        None => Warm::load(config, &mut **reader).await?,
+    };
+    warm.must_not_be_ahead(cluster, tail)?;
+    warm.follow(cluster, tail, &mut **reader).await?;
+    Ok(warm)
 }

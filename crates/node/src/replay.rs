@@ -3,7 +3,7 @@
 use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
 use leasehold_core::{Event, Fact, Journaled};
 use leasehold_journal::{Committed, Hash, OpenError, ReadError, Reader, Slots, Tail, chain};
-use leasehold_types::{Slot, WallTime};
+use leasehold_types::{Epoch, Slot, WallTime};
 
 use crate::StartError;
 
@@ -17,6 +17,8 @@ pub(crate) struct Replay {
     pub(crate) snapshot_bytes: u64,
     /// Bytes of the bodies after the snapshot.
     pub(crate) bytes: u64,
+    /// The epoch whose active node resigned, if that is the last fact (J16).
+    pub(crate) resigned: Option<Epoch>,
 }
 
 impl Replay {
@@ -28,6 +30,7 @@ impl Replay {
             snapshot_slot: Slot(0),
             snapshot_bytes: 0,
             bytes: 0,
+            resigned: None,
         };
         let Some(info) = reader.snapshot().await? else { return Ok(replay) };
         let mut decoder = SnapshotDecoder::default();
@@ -79,6 +82,7 @@ impl Replay {
             let at = time_of(fact).unwrap_or_default();
             events.extend(made.drain(..).map(|event| (at, event)));
         }
+        self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(*epoch);
         self.bytes += batch.body.len() as u64;
         self.tail = Tail { slot: batch.slot, hash: *hash };
         Ok(())

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use leasehold_journal::{BatchId, Journal, OpenError, ReadError};
 use tokio::sync::{oneshot, watch};
 
-use crate::driver::serve;
-use crate::open::{Ready, open};
-use crate::shared::{Message, Shared};
+use crate::lives::{Report, lives};
+use crate::node::Node;
+use crate::seat::Seat;
 use crate::{Clock, Handle, NodeConfig, Observer, SubmitError};
 
 /// Why a node did not start.
@@ -48,12 +48,33 @@ pub enum StopReason {
     /// The journal refused a batch although our epoch was current: a broken engine. The slot held this batch, if any.
     #[error("the journal broke its contract: it refused the batch after its tail, found {0:?}")]
     Conflict(Option<BatchId>),
+    /// The journal cannot be taken over, and waiting does not help: it regressed, is damaged, or was written by a newer
+    /// version. The message says what to do.
+    #[error("the journal cannot be taken over: {0}")]
+    Halted(String),
     /// The loop ended by a broken promise; the process should stop too.
     #[error("the loop died")]
     Died,
 }
 
+impl StartError {
+    /// Whether it may be over by the next time.
+    pub(crate) fn passes(&self) -> bool {
+        match self {
+            Self::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_)) => true,
+            Self::Read(ReadError::Unavailable(_) | ReadError::Replaced) => true,
+            Self::Open(_) | Self::Read(ReadError::Corrupt { .. }) => false,
+            Self::Witness(_) | Self::Thread(_) | Self::Died => false,
+        }
+    }
+}
+
 impl StopReason {
+    /// Whether another node serves now, or this one may again after opening anew (N2).
+    pub(crate) fn is_step_down(&self) -> bool {
+        matches!(self, Self::Fenced | Self::Unresolved(_))
+    }
+
     /// What is true for a call of which nothing reached the journal.
     pub(crate) fn nothing_happened(&self) -> SubmitError {
         match self {
@@ -64,23 +85,23 @@ impl StopReason {
     }
 }
 
-/// A node that serves. Dropped, it shuts down as well, but nobody waits for it.
+/// A node that runs: serves, or stands by. Dropped, it shuts down as well, but nobody waits for it.
 #[derive(Debug)]
 pub struct Running {
-    shared: Arc<Shared>,
+    seat: Arc<Seat>,
     stopped: watch::Receiver<Option<StopReason>>,
 }
 
 impl Running {
     /// The way to the loop.
     pub fn handle(&self) -> Handle {
-        Handle::new(Arc::clone(&self.shared))
+        Handle::new(Arc::clone(&self.seat))
     }
 
     /// Stops taking, finishes what was taken, resigns (J16), closes streams. Returns how the loop ended:
     /// [`StopReason::Shutdown`], unless something else came first. The journal is free afterwards.
     pub async fn shutdown(mut self) -> StopReason {
-        self.order_shutdown();
+        self.seat.close();
         self.stopped().await
     }
 
@@ -91,20 +112,16 @@ impl Running {
             Err(_) => StopReason::Died,
         }
     }
-
-    fn order_shutdown(&self) {
-        // A loop that has stopped already takes no orders.
-        let _ = self.shared.queue.send(Message::Shutdown);
-    }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.order_shutdown();
+        self.seat.close();
     }
 }
 
-/// Opens the journal, replays it, checks the witness and starts the loop on its own thread. Returns when it serves.
+/// Opens the journal, replays it, checks the witness and starts the loop on its own thread. Returns when it serves, or,
+/// on a journal that is shared with other nodes, when it stands by.
 ///
 /// # Errors
 /// See [`StartError`]; the message says what to do.
@@ -118,41 +135,16 @@ pub async fn start(
     let (report_stop, stopped) = watch::channel(None);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
+    let node = Node::new(config, journal, clock, observer);
+    let seat = Arc::clone(&node.seat);
     let life = move || {
-        let reason = runtime.block_on(life(config, journal, clock, observer, report_ready));
+        let reason = runtime.block_on(lives(&node, Report(Some(report_ready))));
         // Ends the tasks that a journal left behind, and with them its hold on the engine, before anybody is told.
         drop(runtime);
         report_stop.send_replace(reason);
     };
     let builder = std::thread::Builder::new().name("leasehold-loop".to_owned());
     builder.spawn(life).map_err(StartError::Thread)?;
-    let shared = ready.await.map_err(|_| StartError::Died)??;
-    Ok(Running { shared, stopped })
-}
-
-/// One life of a node: open, replay, serve, stop. `None` if it did not come to serving.
-async fn life(
-    config: NodeConfig,
-    journal: Arc<dyn Journal>,
-    clock: Arc<dyn Clock>,
-    observer: Arc<dyn Observer>,
-    report_ready: oneshot::Sender<Result<Arc<Shared>, StartError>>,
-) -> Option<StopReason> {
-    let Ready { mut desk, mut writer, mut keepers } = match open(&config, journal, clock, observer).await {
-        Ok(ready) => ready,
-        Err(error) => {
-            // Whoever started us may be gone; then nobody wants to know.
-            let _ = report_ready.send(Err(error));
-            return None;
-        }
-    };
-    let _ = report_ready.send(Ok(Arc::clone(&desk.shared)));
-    let reason = serve(&mut desk, &mut *writer, &mut keepers).await;
-    let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);
-    desk.stop(&reason);
-    match reason {
-        StopReason::Shutdown => keepers.finish(tail, token),
-        _ => keepers.abandon(),
-    }
-    Some(reason)
+    ready.await.map_err(|_| StartError::Died)??;
+    Ok(Running { seat, stopped })
 }

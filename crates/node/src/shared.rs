@@ -1,10 +1,10 @@
 //! What the loop and its handles share: the queue's depth, the loop's progress, what a node says of itself.
 //!
-//! Atomics alone. The loop writes a few of them once a batch; handles read them without ever waiting for the loop, which
+//! Atomics, nearly alone. The loop writes a few of them once a batch; handles read them without ever waiting for the loop, which
 //! may be blocked inside an append.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use leasehold_core::Counts;
@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::cell::Asker;
 use crate::config::STALL;
 use crate::ring::Ring;
-use crate::{Call, Clock, Observer, Role, Status};
+use crate::{Active, Call, Clock, Observer, Role, Status};
 
 /// What comes to the loop.
 #[derive(Debug)]
@@ -29,12 +29,11 @@ pub(crate) enum Message {
     Shutdown,
 }
 
-/// What does not change while a node serves.
+/// What does not change during one life of a node.
 #[derive(Debug)]
 pub(crate) struct Identity {
     pub(crate) cluster: ClusterId,
     pub(crate) node: Arc<str>,
-    pub(crate) epoch: Epoch,
     pub(crate) journal: &'static str,
     pub(crate) durability: Durability,
 }
@@ -70,7 +69,13 @@ pub(crate) struct Shared {
     busy_since_ms: AtomicU64,
     phase: AtomicU8,
     room: AtomicBool,
+    /// Ours while active; the one that is followed while standing by.
+    epoch: AtomicU64,
     tail: AtomicU64,
+    /// The tail of the journal, as a standby sees it.
+    head: AtomicU64,
+    /// Why a standby cannot read the journal. Written a few times a second at most, by a loop that may wait.
+    trouble: RwLock<Option<Arc<str>>>,
     leases: AtomicUsize,
     sessions: AtomicUsize,
     waiters: AtomicUsize,
@@ -81,6 +86,7 @@ pub(crate) struct Shared {
 impl Shared {
     pub(crate) fn new(
         identity: Identity,
+        epoch: Epoch,
         bounds: Bounds,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
@@ -98,7 +104,10 @@ impl Shared {
             busy_since_ms: AtomicU64::new(0),
             phase: AtomicU8::new(Phase::Serving as u8),
             room: AtomicBool::new(true),
+            epoch: AtomicU64::new(epoch.0),
             tail: AtomicU64::new(0),
+            head: AtomicU64::new(0),
+            trouble: RwLock::new(None),
             leases: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
@@ -165,18 +174,42 @@ impl Shared {
         self.room.store(room, Relaxed);
     }
 
-    pub(crate) fn status(&self) -> Status {
+    /// Publishes how far a standby has followed the journal, which it could read just now.
+    pub(crate) fn follow(&self, epoch: Epoch, head: Slot, tail: Slot, counts: &Counts) {
+        self.epoch.store(epoch.0, Relaxed);
+        self.head.store(head.0, Relaxed);
+        self.publish(tail, counts, true);
+        self.set_trouble(None);
+    }
+
+    /// Why the journal cannot be read, or `None` if it can.
+    pub(crate) fn set_trouble(&self, trouble: Option<String>) {
+        let mut known = self.trouble.write().unwrap_or_else(PoisonError::into_inner);
+        *known = trouble.map(Arc::from);
+    }
+
+    /// See [`Shared::set_trouble`].
+    pub(crate) fn trouble(&self) -> Option<Arc<str>> {
+        self.trouble.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The node as it is; who is active, its seat knows.
+    pub(crate) fn status(&self, active: Option<Active>) -> Status {
         let generation = self.generation.load(Relaxed);
-        let Identity { cluster, ref node, epoch, journal, durability } = self.identity;
+        let (tail, head) = (self.tail.load(Relaxed), self.head.load(Relaxed));
+        let Identity { cluster, ref node, journal, durability } = self.identity;
         Status {
             cluster,
             generation: Generation(generation),
             node: Arc::clone(node),
             role: if self.phase() == Phase::Stopped { Role::Standby } else { Role::Active },
-            epoch,
+            epoch: Epoch(self.epoch.load(Relaxed)),
             journal,
             durability,
-            tail: Slot(self.tail.load(Relaxed)),
+            tail: Slot(tail),
+            lag: head.saturating_sub(tail),
+            active,
+            trouble: self.trouble(),
             counts: Counts {
                 leases: self.leases.load(Relaxed),
                 sessions: self.sessions.load(Relaxed),

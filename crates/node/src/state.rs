@@ -14,7 +14,7 @@ mod bodies;
 mod outbox;
 mod work;
 
-use leasehold_core::{Counts, Decision, EventAt, Fact, LockTable, Request, Ticket};
+use leasehold_core::{Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver};
 use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
@@ -116,7 +116,16 @@ impl State {
 
     /// Makes `Resigned` the last fact (J16). Nothing may be taken afterwards.
     pub fn resign(&mut self) {
+        self.table.mark(&Fact::Resigned);
         self.bodies.push(&Fact::Resigned);
+    }
+
+    /// Says who took the journal over and where it is reached: the first fact of an epoch, so before anything is taken.
+    pub fn took_over(&mut self, node: &str, url: &str) {
+        let took_over = TookOver { epoch: self.epoch, node: node.into(), url: url.into() };
+        let fact = Fact::TookOver(Box::new(took_over));
+        self.table.mark(&fact);
+        self.bodies.push(&fact);
     }
 
     /// What is to be done next; `None` while something is in flight, and when there is nothing to do.

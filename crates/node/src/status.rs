@@ -24,6 +24,19 @@ impl Role {
     }
 }
 
+/// The active node of a journal that several nodes share.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Active {
+    /// The epoch it claimed.
+    pub epoch: Epoch,
+    /// Its name.
+    pub node: Arc<str>,
+    /// Where it is reached.
+    pub url: Arc<str>,
+    /// Whether it is this node.
+    pub here: bool,
+}
+
 /// A node as it is now, as far as can be told without asking the loop.
 #[derive(Clone, Debug)]
 pub struct Status {
@@ -39,7 +52,7 @@ pub struct Status {
     pub epoch: Epoch,
     /// The kind of journal.
     pub journal: &'static str,
-    /// What an acknowledged commit survives.
+    /// What an acknowledged commit survives. A standby that has never been active promises nothing: volatile.
     pub durability: Durability,
     /// The last committed slot.
     pub tail: Slot,
@@ -49,6 +62,12 @@ pub struct Status {
     pub stalled: bool,
     /// Whether the journal has room for grants.
     pub room: bool,
+    /// Committed slots that a standby has not replayed yet.
+    pub lag: u64,
+    /// Who is the active node, where several nodes share a journal and it is known.
+    pub active: Option<Active>,
+    /// Why a standby cannot read the journal.
+    pub trouble: Option<Arc<str>>,
     /// Commands that wait to be taken by the loop.
     pub queued: usize,
 }

@@ -2,10 +2,12 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking too")]
 
 mod node {
+    mod cluster;
     mod commits;
     mod handing_over;
     mod restart;
     mod silence;
+    mod take_over;
     mod time;
     mod watching;
     mod world;

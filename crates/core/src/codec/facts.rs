@@ -2,8 +2,8 @@
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
-use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd};
-use leasehold_types::Generation;
+use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
+use leasehold_types::{Epoch, Generation};
 
 impl Encoder {
     pub(crate) fn fact(&mut self, fact: &Fact) {
@@ -89,7 +89,17 @@ impl Encoder {
                 self.bytes16(lease_id.as_bytes());
                 self.text(value);
             }
+            Fact::TookOver(took_over) => {
+                self.byte(17);
+                self.took_over(took_over);
+            }
         }
+    }
+
+    pub(crate) fn took_over(&mut self, took_over: &TookOver) {
+        self.number(took_over.epoch.0);
+        self.text(&took_over.node);
+        self.text(&took_over.url);
     }
 
     pub(crate) fn granted(&mut self, granted: &Granted) {
@@ -187,8 +197,13 @@ impl Decoder<'_> {
             },
             15 => Fact::Resigned,
             16 => Fact::Proclaimed { lease_id: self.lease_id()?, value: self.boxed_text()? },
+            17 => Fact::TookOver(Box::new(self.took_over()?)),
             _ => return self.malformed("a kind of fact"),
         })
+    }
+
+    pub(crate) fn took_over(&mut self) -> Result<TookOver, CodecError> {
+        Ok(TookOver { epoch: Epoch(self.number()?), node: self.boxed_text()?, url: self.boxed_text()? })
     }
 
     pub(crate) fn granted(&mut self) -> Result<Granted, CodecError> {

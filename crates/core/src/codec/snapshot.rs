@@ -24,6 +24,12 @@ pub fn encode_snapshot<E>(
 ) -> Result<(), E> {
     let mut chunks = Chunks { encoder: Encoder::over(vec![FORMAT]), records: 0, chunk_bytes, sink };
     chunks.record(|encoder| encoder.meta(state))?;
+    if let Some(active) = &state.active {
+        chunks.record(|encoder| {
+            encoder.byte(7);
+            encoder.took_over(active);
+        })?;
+    }
     for ix in state.session_ids.values() {
         chunks.record(|encoder| encoder.session(state.sessions.get(*ix)))?;
     }
@@ -276,6 +282,7 @@ impl SnapshotDecoder {
             4 => self.resource(decoder)?,
             5 => self.outcome(decoder)?,
             6 => self.audit_entry(decoder)?,
+            7 => self.state.active = Some(Box::new(decoder.took_over()?)),
             _ => return decoder.malformed("a kind of record"),
         }
         self.records += 1;

@@ -2,10 +2,10 @@
 //! every kind of record.
 
 use leasehold_core::{
-    Fact, ForceTarget, Forced, Granted, LifeId, Operator, SessionBegan, SessionEnd, Sharing,
+    Fact, ForceTarget, Forced, Granted, LifeId, Operator, SessionBegan, SessionEnd, Sharing, TookOver,
 };
 use leasehold_types::{
-    Class, FencingToken, Generation, Labels, OwnerId, Permit, RequestKey, ResourceKey, ResourceName,
+    Class, Epoch, FencingToken, Generation, Labels, OwnerId, Permit, RequestKey, ResourceKey, ResourceName,
     TenantName, Ttl, WallTime,
 };
 
@@ -188,5 +188,13 @@ pub(crate) fn story() -> Vec<(&'static str, Fact)> {
         ),
         ("proclaimed", Fact::Proclaimed { lease_id: lease("plain"), value: "node-2".into() }),
         ("resigned", Fact::Resigned),
+        (
+            "took-over",
+            Fact::TookOver(Box::new(TookOver {
+                epoch: Epoch(7),
+                node: "node-2".into(),
+                url: "http://node-2.example:7420".into(),
+            })),
+        ),
     ]
 }

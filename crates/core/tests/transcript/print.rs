@@ -240,6 +240,7 @@ pub(crate) fn fact(fact: &Fact) -> String {
         Fact::Expired { lease_id, max_hold, .. } => {
             format!("expired {}{}", lease_name(*lease_id), if *max_hold { " (max hold)" } else { "" })
         }
+        Fact::TookOver(by) => format!("{} took over in epoch {}", by.node, by.epoch),
         Fact::SessionOpened(began) => format!("session opened {}", session_name(began.session_id)),
         Fact::SessionEnded { session_id, cause, .. } => {
             let how = match cause {

@@ -57,6 +57,11 @@ impl WitnessKeeper {
     pub(crate) fn finish(self, tail: Tail, token: u64) {
         // A thread that is gone has told the observer why.
         let _ = self.marks.send((tail, token));
+        self.end();
+    }
+
+    /// Waits until everything told is written.
+    pub(crate) fn end(self) {
         drop(self.marks);
         self.thread.join().expect("the witness thread does not panic");
     }

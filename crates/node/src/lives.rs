@@ -1,0 +1,124 @@
+//! The lives of a node, one after the other: as a standby, as the active one, as a standby again.
+
+use leasehold_types::Nonce;
+use tokio::sync::oneshot;
+
+use crate::config::SharedJournal;
+use crate::driver::serve;
+use crate::node::Node;
+use crate::open::{Ready, make_ready, open};
+use crate::standby::{Standby, Turn};
+use crate::{Active, StartError, StopReason};
+
+/// Tells whoever started the node, once, whether it runs.
+pub(crate) struct Report(pub(crate) Option<oneshot::Sender<Result<(), StartError>>>);
+
+impl Report {
+    fn running(&mut self) {
+        self.tell(Ok(()));
+    }
+
+    /// Why there is no further life: the start failed, or what was running halts.
+    fn failed(&mut self, error: StartError) -> Option<StopReason> {
+        let reason = StopReason::Halted(error.to_string());
+        if self.tell(Err(error)) { None } else { Some(reason) }
+    }
+
+    fn is_open(&self) -> bool {
+        self.0.is_some()
+    }
+
+    /// False if it was told before.
+    fn tell(&mut self, outcome: Result<(), StartError>) -> bool {
+        let Some(report) = self.0.take() else { return false };
+        // Whoever started us may be gone; then nobody wants to know.
+        let _ = report.send(outcome);
+        true
+    }
+}
+
+/// Lives until there is a reason to stop; `None` if it did not come to running.
+pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason> {
+    loop {
+        let ready = match &node.config.shared {
+            None => open(node).await,
+            Some(settings) => match stand_by(node, settings, &mut report).await {
+                Ok(Turned::Ready(ready)) => Ok(*ready),
+                Ok(Turned::Again) => continue,
+                Ok(Turned::Shutdown) => return Some(StopReason::Shutdown),
+                Err(error) => Err(error),
+            },
+        };
+        let ready = match ready {
+            Ok(ready) => ready,
+            Err(error) => return report.failed(error),
+        };
+        let reason = live(node, ready, &mut report).await;
+        if node.config.shared.is_none() || !reason.is_step_down() {
+            return Some(reason);
+        }
+        node.observer.stepped_down(&reason);
+    }
+}
+
+enum Turned {
+    Ready(Box<Ready>),
+    /// The journal was claimed and then did not answer: stand by and try again.
+    Again,
+    Shutdown,
+}
+
+async fn stand_by(node: &Node, settings: &SharedJournal, report: &mut Report) -> Result<Turned, StartError> {
+    let mut standby = Standby::new(node, settings)?;
+    let first = if report.is_open() { standby.begin().await? } else { None };
+    let turn = match first {
+        Some(turn) => turn,
+        None => {
+            report.running();
+            standby.wait().await?
+        }
+    };
+    match turn {
+        Turn::Shutdown => Ok(Turned::Shutdown),
+        Turn::Opened(opened, nonce, warm) => make(node, *opened, nonce, warm, report).await,
+    }
+}
+
+async fn make(
+    node: &Node,
+    opened: leasehold_journal::Opened,
+    nonce: Nonce,
+    warm: Option<crate::warm::Warm>,
+    report: &Report,
+) -> Result<Turned, StartError> {
+    match make_ready(node, opened, nonce, warm).await {
+        Ok(ready) => Ok(Turned::Ready(Box::new(ready))),
+        Err(error) if error.passes() && !report.is_open() => {
+            node.observer.trouble("the journal was claimed and not taken over", &error.to_string());
+            Ok(Turned::Again)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+/// One life as the active node: serve, stop, answer everybody.
+async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
+    let Ready { mut desk, mut writer, mut keepers } = ready;
+    if let Some(SharedJournal { url, .. }) = &node.config.shared {
+        let (epoch, name) = (desk.state.epoch(), std::sync::Arc::clone(&node.config.name));
+        let url = std::sync::Arc::clone(url);
+        node.seat.set_active(Some(Active { epoch, node: name, url, here: true }));
+    }
+    node.seat.enter(std::sync::Arc::clone(&desk.shared));
+    report.running();
+    let reason = serve(&mut desk, &mut *writer, &mut keepers, node.config.shared.is_some()).await;
+    let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);
+    desk.stop(&reason);
+    node.seat.set_active(None);
+    match reason {
+        StopReason::Shutdown => keepers.finish(tail, token),
+        _ if reason.is_step_down() => keepers.step_down(),
+        _ => keepers.abandon(),
+    }
+    reason
+}

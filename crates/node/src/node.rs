@@ -1,0 +1,70 @@
+//! What all lives of one node are made of.
+
+use std::sync::Arc;
+
+use leasehold_journal::Journal;
+use leasehold_types::{ClusterId, Durability, Epoch, Slot};
+use tokio::sync::mpsc;
+
+use crate::ring::Ring;
+use crate::seat::Seat;
+use crate::shared::{Bounds, Identity, Phase, Shared};
+use crate::{Clock, NodeConfig, Observer};
+
+/// See the module.
+pub(crate) struct Node {
+    pub(crate) config: NodeConfig,
+    pub(crate) journal: Arc<dyn Journal>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) observer: Arc<dyn Observer>,
+    pub(crate) seat: Arc<Seat>,
+}
+
+impl Node {
+    /// A node that has not begun to live.
+    pub(crate) fn new(
+        config: NodeConfig,
+        journal: Arc<dyn Journal>,
+        clock: Arc<dyn Clock>,
+        observer: Arc<dyn Observer>,
+    ) -> Self {
+        let bounds = bounds(&config);
+        let identity = identity(&config, &*journal, ClusterId::from_bytes([0; 16]));
+        let unborn = nothing(identity, bounds, Arc::clone(&clock), Arc::clone(&observer));
+        Self { config, journal, clock, observer, seat: Arc::new(Seat::new(Arc::new(unborn))) }
+    }
+
+    /// The bounds of a queue.
+    pub(crate) fn bounds(&self) -> Bounds {
+        bounds(&self.config)
+    }
+
+    /// A life as a standby, as handles see it: it takes nothing, and has no events to tell.
+    pub(crate) fn standing_by(&self, cluster: ClusterId) -> Arc<Shared> {
+        let identity = identity(&self.config, &*self.journal, cluster);
+        let (clock, observer) = (Arc::clone(&self.clock), Arc::clone(&self.observer));
+        Arc::new(nothing(identity, self.bounds(), clock, observer))
+    }
+}
+
+fn bounds(config: &NodeConfig) -> Bounds {
+    let NodeConfig { queue, queue_reserve, waiters, .. } = *config;
+    Bounds { queue, reserve: queue_reserve.min(queue), waiters }
+}
+
+/// Nothing is acknowledged in such a life, so nothing is promised of what that survives.
+fn identity(config: &NodeConfig, journal: &dyn Journal, cluster: ClusterId) -> Identity {
+    let (node, journal) = (Arc::clone(&config.name), journal.kind());
+    Identity { cluster, node, journal, durability: Durability::Volatile }
+}
+
+/// A life in which nothing is taken.
+fn nothing(identity: Identity, bounds: Bounds, clock: Arc<dyn Clock>, observer: Arc<dyn Observer>) -> Shared {
+    let ring = Ring::new(1, 1, Slot(0));
+    ring.close();
+    // Nobody listens at the other end.
+    let (queue, _) = mpsc::unbounded_channel();
+    let shared = Shared::new(identity, Epoch(0), bounds, clock, observer, Arc::new(ring), queue);
+    shared.set_phase(Phase::Stopped);
+    shared
+}

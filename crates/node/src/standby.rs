@@ -1,0 +1,235 @@
+//! A standby's wait: it follows the journal, watches head and beat, and says when it is its turn (N6, J15, J16).
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use leasehold_journal::{Claim, Head, OpenError, Opened, ReadError, Reader, Witness};
+use leasehold_types::ids::random;
+use leasehold_types::{Epoch, FencingToken, Nonce};
+
+use crate::config::{LOOK, STALL, SharedJournal, WITNESS_EVERY};
+use crate::keepers::{load_witness, store_witness};
+use crate::node::Node;
+use crate::open::claim;
+use crate::shared::Shared;
+use crate::warm::Warm;
+use crate::{Active, StartError};
+
+/// What became of waiting.
+pub(crate) enum Turn {
+    /// The journal is ours.
+    Opened(Box<Opened>, Nonce, Option<Warm>),
+    /// The node is to end.
+    Shutdown,
+}
+
+/// See the module.
+pub(crate) struct Standby<'a> {
+    node: &'a Node,
+    settings: &'a SharedJournal,
+    /// What handles see of this life, once the journal has been read.
+    shared: Option<Arc<Shared>>,
+    reader: Option<Box<dyn Reader>>,
+    warm: Option<Warm>,
+    /// The head as it was last seen, and since when it has been like that.
+    seen: Option<(Head, Duration)>,
+    patience: Duration,
+    witness: Option<Witness>,
+    next_witness: Duration,
+}
+
+impl<'a> Standby<'a> {
+    /// A standby that has seen nothing yet.
+    pub(crate) fn new(node: &'a Node, settings: &'a SharedJournal) -> Result<Self, StartError> {
+        let witness = load_witness(&node.config.data_dir)?;
+        Ok(Self {
+            node,
+            settings,
+            shared: None,
+            reader: None,
+            warm: None,
+            seen: None,
+            patience: jittered(settings.patience),
+            witness,
+            next_witness: Duration::ZERO,
+        })
+    }
+
+    /// The first look of a node that has just started; founds the journal if nobody has.
+    ///
+    /// # Errors
+    /// The journal can neither be read nor founded.
+    pub(crate) async fn begin(&mut self) -> Result<Option<Turn>, StartError> {
+        match self.look().await {
+            Ok(()) => Ok(None),
+            // Perhaps nobody has founded it: claiming epoch 0 does that, and nothing else.
+            Err(StartError::Read(ReadError::Unavailable(_))) => match self.claim(Epoch(0)).await {
+                Ok(turn) => Ok(Some(turn)),
+                Err(OpenError::LostDuel(_)) => self.look().await.map(|()| None),
+                Err(error) => Err(error.into()),
+            },
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Waits for its turn and takes it.
+    ///
+    /// # Errors
+    /// Those after which waiting longer is of no use: the journal is damaged, or not the one that was followed.
+    pub(crate) async fn wait(&mut self) -> Result<Turn, StartError> {
+        loop {
+            if let Some(expected) = self.turn() {
+                match self.claim(expected).await {
+                    Ok(turn) => return Ok(turn),
+                    Err(error) if passes(&error) => self.back_off(&error),
+                    Err(error) => return Err(error.into()),
+                }
+            }
+            let pause = self.node.clock.sleep_until(self.now() + LOOK);
+            tokio::select! {
+                biased;
+                () = self.node.seat.closing() => return Ok(Turn::Shutdown),
+                () = pause => {}
+            }
+            match self.look().await {
+                Ok(()) => {}
+                Err(error) if error.passes() => self.saw_nothing(&error),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// The epoch to be replaced, once it has resigned or been silent for long enough.
+    fn turn(&self) -> Option<Epoch> {
+        let (head, since) = self.seen.as_ref()?;
+        let replay = &self.warm.as_ref()?.replay;
+        let resigned = replay.resigned == Some(head.epoch) && replay.tail == head.tail;
+        let silent = self.now().saturating_sub(*since) >= self.patience;
+        // After a lost duel even a resignation is left to others for a while.
+        (silent || (resigned && self.patience < 2 * self.settings.patience)).then_some(head.epoch)
+    }
+
+    async fn claim(&mut self, expected: Epoch) -> Result<Turn, OpenError> {
+        let nonce = Nonce::from_bytes(random());
+        let claim = Claim { expected_epoch: Some(expected), ..claim(nonce) };
+        let opened = self.node.journal.open(claim).await?;
+        Ok(Turn::Opened(Box::new(opened), nonce, self.warm.take()))
+    }
+
+    /// Looks once: head, what was committed since, and what handles are to know of it.
+    async fn look(&mut self) -> Result<(), StartError> {
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => self.within(self.node.journal.reader()).await.ok_or_else(no_answer)??,
+        };
+        let head = self.within(reader.head()).await.ok_or_else(no_answer)??;
+        let mut warm = match self.warm.take() {
+            Some(warm) => warm,
+            None => Warm::load(&self.node.config, &mut *reader).await?,
+        };
+        // A head behind what was replayed is shown by engines that lost writes, and by members of one that lag: which
+        // it is, only a claim can tell, and it does (J9).
+        let follows = warm.follow(head.cluster, head.tail, &mut *reader).await;
+        let passes = follows.as_ref().err().is_none_or(StartError::passes);
+        (self.warm, self.reader) = (Some(warm), follows.is_ok().then_some(reader));
+        if !passes {
+            return follows;
+        }
+        self.saw(head)?;
+        follows
+    }
+
+    /// Notes a head that was seen. Only a changed one is a sign of life.
+    fn saw(&mut self, head: Head) -> Result<(), StartError> {
+        let now = self.now();
+        if self.seen.as_ref().is_none_or(|(seen, _)| *seen != head) {
+            self.seen = Some((head, now));
+            self.patience = jittered(self.settings.patience);
+        }
+        let Some(warm) = &self.warm else { return Ok(()) };
+        let resigned = warm.replay.resigned == Some(head.epoch);
+        let active = warm.active_of(&head).filter(|_| !resigned).map(|took_over| Active {
+            epoch: took_over.epoch,
+            node: took_over.node.as_ref().into(),
+            url: took_over.url.as_ref().into(),
+            here: false,
+        });
+        self.node.seat.set_active(active);
+        let is_new = self.shared.is_none();
+        let shared = self.shared.get_or_insert_with(|| self.node.standing_by(head.cluster));
+        shared.follow(head.epoch, head.tail.slot, warm.tail().slot, &warm.replay.state.counts());
+        if is_new {
+            self.node.seat.enter(Arc::clone(shared));
+        }
+        if now >= self.next_witness {
+            self.next_witness = now + WITNESS_EVERY;
+            self.bear_witness(head)?;
+        }
+        Ok(())
+    }
+
+    /// What a standby has seen counts as much as what an active node has (J9). A witness that has seen more is left
+    /// alone: the next claim is held to it.
+    fn bear_witness(&mut self, head: Head) -> Result<(), StartError> {
+        let Some(warm) = &self.warm else { return Ok(()) };
+        let known = self.witness.as_ref();
+        if known.is_some_and(|known| known.cluster != head.cluster || known.tail.slot >= warm.tail().slot) {
+            return Ok(());
+        }
+        let token = FencingToken::new(warm.replay.state.last_token()).ok();
+        let token = token.max(known.and_then(|known| known.token));
+        let epoch = known.map_or(head.epoch, |known| known.epoch.max(head.epoch));
+        let witness = Witness { cluster: head.cluster, tail: warm.tail(), epoch, token, directory: None };
+        store_witness(&self.node.config.data_dir, &witness)?;
+        self.witness = Some(witness);
+        Ok(())
+    }
+
+    /// The journal could not be read: nothing was seen, so silence is counted anew. Else every standby would take over
+    /// in the moment an engine comes back.
+    fn saw_nothing(&mut self, why: &StartError) {
+        (self.seen, self.reader) = (None, None);
+        self.patience = jittered(self.settings.patience);
+        self.node.seat.shared().set_trouble(Some(why.to_string()));
+    }
+
+    fn back_off(&mut self, why: &OpenError) {
+        self.node.observer.trouble("the journal was not taken over", &why.to_string());
+        self.patience = jittered(2 * self.settings.patience);
+        let now = self.now();
+        if let Some((_, since)) = &mut self.seen {
+            *since = now;
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.node.clock.read().monotonic
+    }
+
+    /// `None` if there was no answer in time.
+    async fn within<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+        // Made when it is first polled, so only if the answer is not there at once.
+        let too_late = async { self.node.clock.sleep_until(self.now() + STALL).await };
+        tokio::select! {
+            biased;
+            done = work => Some(done),
+            () = too_late => None,
+        }
+    }
+}
+
+fn no_answer() -> StartError {
+    ReadError::Unavailable("no answer in time".to_owned()).into()
+}
+
+/// Whether a claim may succeed later.
+fn passes(error: &OpenError) -> bool {
+    matches!(error, OpenError::Unavailable(_) | OpenError::LostDuel(_))
+}
+
+/// A time and up to half as much again, so that standbys do not duel every time.
+fn jittered(least: Duration) -> Duration {
+    let part = random()[0];
+    least + least.mul_f64(0.5 * f64::from(part) / f64::from(u8::MAX))
+}
