@@ -1,5 +1,7 @@
 //! The lives of a node, one after the other: as a standby, as the active one, as a standby again.
 
+use std::sync::Arc;
+
 use leasehold_types::Nonce;
 use tokio::sync::oneshot;
 
@@ -7,7 +9,7 @@ use crate::config::SharedJournal;
 use crate::driver::serve;
 use crate::node::Node;
 use crate::open::{Ready, make_ready, open};
-use crate::standby::{Standby, Turn};
+use crate::standby::{Claimed, Standby, Turn};
 use crate::{Active, StartError, StopReason};
 
 /// Tells whoever started the node, once, whether it runs.
@@ -39,12 +41,19 @@ impl Report {
 
 /// Lives until there is a reason to stop; `None` if it did not come to running.
 pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason> {
+    let mut own = None;
     loop {
         let ready = match &node.config.shared {
             None => open(node).await,
-            Some(settings) => match stand_by(node, settings, &mut report).await {
-                Ok(Turned::Ready(ready)) => Ok(*ready),
-                Ok(Turned::Again) => continue,
+            Some(settings) => match stand_by(node, settings, own, &mut report).await {
+                Ok(Turned::Ready(ready, nonce)) => {
+                    own = Some(nonce);
+                    Ok(*ready)
+                }
+                Ok(Turned::Again(nonce)) => {
+                    own = Some(nonce);
+                    continue;
+                }
                 Ok(Turned::Shutdown) => return Some(StopReason::Shutdown),
                 Err(error) => Err(error),
             },
@@ -62,14 +71,19 @@ pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason>
 }
 
 enum Turned {
-    Ready(Box<Ready>),
+    Ready(Box<Ready>, Nonce),
     /// The journal was claimed and then did not answer: stand by and try again.
-    Again,
+    Again(Nonce),
     Shutdown,
 }
 
-async fn stand_by(node: &Node, settings: &SharedJournal, report: &mut Report) -> Result<Turned, StartError> {
-    let mut standby = Standby::new(node, settings)?;
+async fn stand_by(
+    node: &Node,
+    settings: &SharedJournal,
+    own: Option<Nonce>,
+    report: &mut Report,
+) -> Result<Turned, StartError> {
+    let mut standby = Standby::new(node, settings, own)?;
     let first = if report.is_open() { standby.begin().await? } else { None };
     let turn = match first {
         Some(turn) => turn,
@@ -80,22 +94,17 @@ async fn stand_by(node: &Node, settings: &SharedJournal, report: &mut Report) ->
     };
     match turn {
         Turn::Shutdown => Ok(Turned::Shutdown),
-        Turn::Opened(opened, nonce, warm) => make(node, *opened, nonce, warm, report).await,
+        Turn::Opened(claimed) => take_over(node, *claimed, report).await,
     }
 }
 
-async fn make(
-    node: &Node,
-    opened: leasehold_journal::Opened,
-    nonce: Nonce,
-    warm: Option<crate::warm::Warm>,
-    report: &Report,
-) -> Result<Turned, StartError> {
+async fn take_over(node: &Node, claimed: Claimed, report: &Report) -> Result<Turned, StartError> {
+    let Claimed { opened, nonce, warm } = claimed;
     match make_ready(node, opened, nonce, warm).await {
-        Ok(ready) => Ok(Turned::Ready(Box::new(ready))),
+        Ok(ready) => Ok(Turned::Ready(Box::new(ready), nonce)),
         Err(error) if error.passes() && !report.is_open() => {
             node.observer.trouble("the journal was claimed and not taken over", &error.to_string());
-            Ok(Turned::Again)
+            Ok(Turned::Again(nonce))
         }
         Err(error) => Err(error),
     }
@@ -105,11 +114,11 @@ async fn make(
 async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
     let Ready { mut desk, mut writer, mut keepers } = ready;
     if let Some(SharedJournal { url, .. }) = &node.config.shared {
-        let (epoch, name) = (desk.state.epoch(), std::sync::Arc::clone(&node.config.name));
-        let url = std::sync::Arc::clone(url);
+        let (epoch, name) = (desk.state.epoch(), Arc::clone(&node.config.name));
+        let url = Arc::clone(url);
         node.seat.set_active(Some(Active { epoch, node: name, url, here: true }));
     }
-    node.seat.enter(std::sync::Arc::clone(&desk.shared));
+    node.seat.enter(Arc::clone(&desk.shared));
     report.running();
     let reason = serve(&mut desk, &mut *writer, &mut keepers, node.config.shared.is_some()).await;
     let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);

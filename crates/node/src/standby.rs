@@ -19,15 +19,24 @@ use crate::{Active, StartError};
 /// What became of waiting.
 pub(crate) enum Turn {
     /// The journal is ours.
-    Opened(Box<Opened>, Nonce, Option<Warm>),
+    Opened(Box<Claimed>),
     /// The node is to end.
     Shutdown,
+}
+
+/// A journal that was claimed, and what was replayed of it before.
+pub(crate) struct Claimed {
+    pub(crate) opened: Opened,
+    pub(crate) nonce: Nonce,
+    pub(crate) warm: Option<Warm>,
 }
 
 /// See the module.
 pub(crate) struct Standby<'a> {
     node: &'a Node,
     settings: &'a SharedJournal,
+    /// The nonce of this node's own last claim.
+    own: Option<Nonce>,
     /// What handles see of this life, once the journal has been read.
     shared: Option<Arc<Shared>>,
     reader: Option<Box<dyn Reader>>,
@@ -40,12 +49,17 @@ pub(crate) struct Standby<'a> {
 }
 
 impl<'a> Standby<'a> {
-    /// A standby that has seen nothing yet.
-    pub(crate) fn new(node: &'a Node, settings: &'a SharedJournal) -> Result<Self, StartError> {
+    /// A standby that has seen nothing yet; `own` is the nonce of its last claim, if it was active before.
+    pub(crate) fn new(
+        node: &'a Node,
+        settings: &'a SharedJournal,
+        own: Option<Nonce>,
+    ) -> Result<Self, StartError> {
         let witness = load_witness(&node.config.data_dir)?;
         Ok(Self {
             node,
             settings,
+            own,
             shared: None,
             reader: None,
             warm: None,
@@ -62,7 +76,8 @@ impl<'a> Standby<'a> {
     /// The journal can neither be read nor founded.
     pub(crate) async fn begin(&mut self) -> Result<Option<Turn>, StartError> {
         match self.look().await {
-            Ok(()) => Ok(None),
+            // After a resignation it is its turn already: a node that is started again alone serves at once.
+            Ok(()) => self.take_turn().await,
             // Perhaps nobody has founded it: claiming epoch 0 does that, and nothing else.
             Err(StartError::Read(ReadError::Unavailable(_))) => match self.claim(Epoch(0)).await {
                 Ok(turn) => Ok(Some(turn)),
@@ -73,18 +88,27 @@ impl<'a> Standby<'a> {
         }
     }
 
+    /// Takes its turn, if it has one.
+    async fn take_turn(&mut self) -> Result<Option<Turn>, StartError> {
+        let Some(expected) = self.turn() else { return Ok(None) };
+        match self.claim(expected).await {
+            Ok(turn) => Ok(Some(turn)),
+            Err(error) if passes(&error) => {
+                self.back_off(&error);
+                Ok(None)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// Waits for its turn and takes it.
     ///
     /// # Errors
     /// Those after which waiting longer is of no use: the journal is damaged, or not the one that was followed.
     pub(crate) async fn wait(&mut self) -> Result<Turn, StartError> {
         loop {
-            if let Some(expected) = self.turn() {
-                match self.claim(expected).await {
-                    Ok(turn) => return Ok(turn),
-                    Err(error) if passes(&error) => self.back_off(&error),
-                    Err(error) => return Err(error.into()),
-                }
+            if let Some(turn) = self.take_turn().await? {
+                return Ok(turn);
             }
             let pause = self.node.clock.sleep_until(self.now() + LOOK);
             tokio::select! {
@@ -100,21 +124,23 @@ impl<'a> Standby<'a> {
         }
     }
 
-    /// The epoch to be replaced, once it has resigned or been silent for long enough.
+    /// The epoch to be replaced, once it has resigned or been silent for long enough. An epoch of this node's own that
+    /// nobody has replaced since it stepped down has no active node: there is nothing to wait for.
     fn turn(&self) -> Option<Epoch> {
         let (head, since) = self.seen.as_ref()?;
         let replay = &self.warm.as_ref()?.replay;
         let resigned = replay.resigned == Some(head.epoch) && replay.tail == head.tail;
+        let nobody = resigned || self.own == Some(head.nonce);
         let silent = self.now().saturating_sub(*since) >= self.patience;
-        // After a lost duel even a resignation is left to others for a while.
-        (silent || (resigned && self.patience < 2 * self.settings.patience)).then_some(head.epoch)
+        // After a claim that failed even an empty seat is left to others for a while.
+        (silent || (nobody && self.patience < 2 * self.settings.patience)).then_some(head.epoch)
     }
 
     async fn claim(&mut self, expected: Epoch) -> Result<Turn, OpenError> {
         let nonce = Nonce::from_bytes(random());
         let claim = Claim { expected_epoch: Some(expected), ..claim(nonce) };
         let opened = self.node.journal.open(claim).await?;
-        Ok(Turn::Opened(Box::new(opened), nonce, self.warm.take()))
+        Ok(Turn::Opened(Box::new(Claimed { opened, nonce, warm: self.warm.take() })))
     }
 
     /// Looks once: head, what was committed since, and what handles are to know of it.
