@@ -63,8 +63,10 @@ pub struct StatusAnswer {
     pub waiters: u64,
     /// The largest token ever given.
     pub last_token: u64,
-    /// The last committed slot.
+    /// The last committed slot, as far as this node has followed.
     pub slot: u64,
+    /// Committed slots that a standby has not followed yet; 0 on the active node.
+    pub lag: u64,
 }
 
 /// One node.

@@ -363,6 +363,7 @@ fn answers_about_the_rest() {
         waiters: 0,
         last_token: 0,
         slot: 0,
+        lag: 0,
     };
     check("StatusAnswer", &status, &status);
     let least = Problem::new(ErrorCode::BadRequest, "d");

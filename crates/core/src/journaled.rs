@@ -113,6 +113,7 @@ impl Journaled {
             audit: AuditLog::default(),
             last_token: 0,
             generation: Generation(1),
+            active: None,
         }
     }
 

@@ -113,12 +113,11 @@ async fn take_over(node: &Node, claimed: Claimed, report: &Report) -> Result<Tur
 /// One life as the active node: serve, stop, answer everybody.
 async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
     let Ready { mut desk, mut writer, mut keepers } = ready;
+    node.seat.enter(Arc::clone(&desk.shared));
     if let Some(SharedJournal { url, .. }) = &node.config.shared {
-        let (epoch, name) = (desk.state.epoch(), Arc::clone(&node.config.name));
-        let url = Arc::clone(url);
+        let (epoch, name, url) = (desk.state.epoch(), Arc::clone(&node.config.name), Arc::clone(url));
         node.seat.set_active(Some(Active { epoch, node: name, url, here: true }));
     }
-    node.seat.enter(Arc::clone(&desk.shared));
     report.running();
     let reason = serve(&mut desk, &mut *writer, &mut keepers, node.config.shared.is_some()).await;
     let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);

@@ -64,6 +64,8 @@ pub async fn recover(
         command: Command::Recover(Recover { token_floor, operator }),
     };
     state.take(Ticket(1), call, now);
+    // Nobody serves afterwards: the next node need not wait for a sign of life.
+    state.resign();
     commit(&mut state, &mut opened).await?;
     let (generation, token_floor) = recovered(&mut state)?;
 

@@ -70,10 +70,8 @@ pub(crate) async fn make_ready(
     let (clock, seen_by) = (Arc::clone(clock), Arc::clone(observer));
     let shared =
         Arc::new(Shared::new(identity, opened.epoch, node.bounds(), clock, seen_by, Arc::new(ring), queue));
-    let settings = Settings {
-        durability: opened.durability,
-        correctness_despite_loss: config.correctness_despite_loss,
-    };
+    let settings =
+        Settings { durability: opened.durability, correctness_despite_loss: config.correctness_despite_loss };
     let table = LockTable::restore(replay.state, settings, time.now());
     observer.took_over(opened.epoch);
     observer.lease_rearmed(table.counts().leases);

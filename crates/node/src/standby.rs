@@ -181,13 +181,13 @@ impl<'a> Standby<'a> {
             url: took_over.url.as_ref().into(),
             here: false,
         });
-        self.node.seat.set_active(active);
         let is_new = self.shared.is_none();
         let shared = self.shared.get_or_insert_with(|| self.node.standing_by(head.cluster));
         shared.follow(head.epoch, head.tail.slot, warm.tail().slot, &warm.replay.state.counts());
         if is_new {
             self.node.seat.enter(Arc::clone(shared));
         }
+        self.node.seat.set_active(active);
         if now >= self.next_witness {
             self.next_witness = now + WITNESS_EVERY;
             self.bear_witness(head)?;

@@ -45,7 +45,7 @@ impl ServeError {
             Self::Start(StartError::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_))) => false,
             Self::Start(StartError::Read(ReadError::Unavailable(_) | ReadError::Replaced)) => false,
             Self::Start(StartError::Thread(_) | StartError::Died) => false,
-            Self::Start(_) => true,
+            Self::Start(_) | Self::Stopped(StopReason::Halted(_)) => true,
             Self::System(_) | Self::Stopped(_) | Self::Stuck => false,
         }
     }

@@ -19,6 +19,7 @@ pub mod logs;
 pub mod maintenance;
 mod metrics;
 mod observer;
+mod peers;
 mod serve;
 mod server;
 mod survey;

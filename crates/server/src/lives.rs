@@ -1,30 +1,24 @@
-//! The lives of a server's node, one after the other.
+//! The lives of a server's node, one after the other: standing by, active, standing by again.
 //!
-//! A node that could not resolve a commit steps down for good (N2). With a journal on a remote engine that is mostly the
-//! engine's doing, and it comes back: the journal is opened again, with a new epoch, until that succeeds or is refused.
-//! Every life has an [`App`] of its own, so that no connection or stream of one life is answered by another; between two
-//! lives there is one that answers `store_unavailable`.
+//! The node itself steps down and takes over (N2, N6). Here every life, and every active node that a standby forwards
+//! to, has an [`App`] of its own, so that no connection or stream of one is answered by another.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::HeaderValue;
 use leasehold_journal::Journal;
-use leasehold_node::{Clock, Handle, NodeConfig, Observer, Running, StartError, StopReason};
+use leasehold_node::{Clock, Handle, NodeConfig, Observer, Running, SharedJournal, StartError, StopReason};
 use leasehold_types::TenantName;
 use tokio::sync::{Semaphore, watch};
-use tracing::{info, warn};
+use tokio::time::MissedTickBehavior;
 
 use crate::config::{Config, patience};
 use crate::error::ServeError;
 use crate::grpc::Losses;
+use crate::http::forward::{Connections, Forward};
 use crate::http::{App, draining};
 use crate::metrics::Metrics;
-
-/// The first pause between two attempts to open; each is twice as long as the one before, up to [`PAUSE_MOST`].
-const PAUSE_FIRST: Duration = Duration::from_millis(100);
-/// An engine that is back is noticed within this.
-const PAUSE_MOST: Duration = Duration::from_secs(2);
+use crate::peers::{KNOCK, Peers};
 
 /// What every life is made of.
 pub(crate) struct Parts {
@@ -35,27 +29,33 @@ pub(crate) struct Parts {
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) losses: Arc<Losses>,
     pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) connections: Connections,
+    pub(crate) peers: Arc<Peers>,
 }
 
 impl Parts {
-    /// Opens the journal and starts a node on it.
-    pub(crate) async fn open(&self) -> Result<Running, StartError> {
+    /// Opens the journal and starts a node on it. With an address the journal may be shared with other nodes.
+    pub(crate) async fn open(&self, shared_at: Option<&str>) -> Result<Running, StartError> {
         let mut node = NodeConfig::new(self.config.node.as_str(), &self.config.data);
         node.correctness_despite_loss = self.config.accept_lossy;
+        node.shared = shared_at.map(SharedJournal::new);
         let (journal, clock) = (Arc::clone(&self.journal), Arc::clone(&self.clock));
-        let running = leasehold_node::start(node, journal, clock, Arc::clone(&self.observer)).await?;
-        self.metrics.took_over();
-        Ok(running)
+        leasehold_node::start(node, journal, clock, Arc::clone(&self.observer)).await
     }
 
-    fn app(&self, address: &str, handle: Handle, away: Option<String>) -> (Arc<App>, watch::Sender<bool>) {
+    fn app(&self, address: &str, handle: Handle) -> (Arc<App>, watch::Sender<bool>) {
         let (drain, draining) = watch::channel(false);
         let status = handle.status();
         let epoch = format!("{}/{}", status.cluster, status.epoch);
+        let elsewhere = status.active.filter(|active| !active.here);
+        let from = format!("{} {address}", self.config.node);
+        let forward =
+            elsewhere.map(|active| Forward::new(self.connections.clone(), active, &from, draining.clone()));
         let app = App {
             epoch: HeaderValue::from_str(&epoch).expect("a UUID and a number are a valid header"),
             handle,
-            away,
+            forward,
+            peers: Arc::clone(&self.peers),
             limits: self.config.limits,
             hosts: self.config.hosts.clone(),
             address: address.to_owned(),
@@ -81,78 +81,44 @@ pub(crate) struct Lives {
 impl Lives {
     /// The first life; also gives where the present [`App`] is found.
     pub(crate) fn new(parts: Parts, address: String, running: &Running) -> (Self, watch::Receiver<Arc<App>>) {
-        let (app, drain) = parts.app(&address, running.handle(), None);
+        let (app, drain) = parts.app(&address, running.handle());
         let (current, present) = watch::channel(app);
         (Self { parts, address, current, drain }, present)
     }
 
-    /// Serves until `stop` turns true, or the node stops and must not begin again: the error says why.
+    /// Serves until `stop` turns true, or the node stops: the error says why.
     pub(crate) async fn keep(
         mut self,
         mut running: Running,
         mut stop: watch::Receiver<bool>,
     ) -> Result<(), ServeError> {
+        let handle = running.handle();
+        let mut active = handle.active();
+        let mut knock = tokio::time::interval(KNOCK);
+        knock.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
-            let reason = tokio::select! {
-                reason = running.stopped() => reason,
+            tokio::select! {
+                reason = running.stopped() => return Err(ServeError::Stopped(reason)),
                 () = draining(&mut stop) => {
                     self.drain.send_replace(true);
                     return shut_down(running).await;
                 }
-            };
-            if !self.comes_back(&reason) {
-                return Err(ServeError::Stopped(reason));
+                Ok(()) = active.changed() => self.change(handle.clone()),
+                _ = knock.tick() => self.knock(),
             }
-            running = match self.begin_again(running.handle(), reason, &mut stop).await? {
-                Some(next) => next,
-                None => return Ok(()),
-            };
         }
     }
 
-    /// After a lost commit the engine decides, at the next claim, whether it has happened. Anything else is for people.
-    fn comes_back(&self, reason: &StopReason) -> bool {
-        matches!(reason, StopReason::Unresolved(_)) && self.parts.journal.kind() != "embedded"
-    }
-
-    /// Opens the journal until it works: `None` if the server is to end before.
-    async fn begin_again(
-        &mut self,
-        old: Handle,
-        reason: StopReason,
-        stop: &mut watch::Receiver<bool>,
-    ) -> Result<Option<Running>, ServeError> {
-        warn!(event = "node_stepped_down", %reason, "the journal does not commit; opening it again");
-        self.change(old, Some(reason.to_string()));
-        let mut pause = PAUSE_FIRST;
-        loop {
-            tokio::select! {
-                biased;
-                () = draining(stop) => {
-                    self.drain.send_replace(true);
-                    return Ok(None);
-                }
-                () = tokio::time::sleep(pause) => {}
-            }
-            // Not cut short by `stop`: a node that was started must be in somebody's hands.
-            match self.parts.open().await.map_err(ServeError::Start) {
-                Ok(running) => {
-                    info!(event = "node_serves_again", "the journal is open again");
-                    self.change(running.handle(), None);
-                    return Ok(Some(running));
-                }
-                Err(error) if error.is_refusal() => return Err(error),
-                Err(error) => {
-                    warn!(event = "journal_unavailable", %error, "the journal cannot be opened yet")
-                }
-            }
-            pause = (2 * pause).min(PAUSE_MOST);
+    /// A standby shows the active node that it is there.
+    fn knock(&self) {
+        if let Some(forward) = self.current.borrow().forward.clone() {
+            tokio::spawn(async move { forward.is_ready().await });
         }
     }
 
     /// Ends everything of the present [`App`], and puts the next one into its place.
-    fn change(&mut self, handle: Handle, away: Option<String>) {
-        let (app, drain) = self.parts.app(&self.address, handle, away);
+    fn change(&mut self, handle: Handle) {
+        let (app, drain) = self.parts.app(&self.address, handle);
         self.current.send_replace(app);
         let ended = std::mem::replace(&mut self.drain, drain);
         ended.send_replace(true);

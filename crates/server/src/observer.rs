@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Event;
-use leasehold_node::{EventId, Observer};
+use leasehold_node::{EventId, Observer, StopReason};
+use leasehold_types::Epoch;
 use tracing::{info, warn};
 
 use crate::grpc::Losses;
@@ -53,6 +54,15 @@ impl Observer for ServerObserver {
             return;
         }
         info!(event = "leases_rearmed", leases = n, "leases have their full ttl again");
+    }
+
+    fn took_over(&self, epoch: Epoch) {
+        self.metrics.took_over();
+        info!(event = "node_took_over", epoch = epoch.0, "this node is the active one");
+    }
+
+    fn stepped_down(&self, why: &StopReason) {
+        warn!(event = "node_stepped_down", %why, "this node stands by");
     }
 
     fn paused(&self, gap: Duration) {

@@ -13,11 +13,13 @@ use tracing::info;
 use crate::config::Config;
 use crate::error::ServeError;
 use crate::grpc::Losses;
+use crate::http::forward::Connections;
 use crate::http::{App, accept};
 use crate::lives::{Lives, Parts};
 use crate::logs::LogSink;
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
+use crate::peers::Peers;
 
 /// What a server is built from, besides its settings.
 pub struct Components {
@@ -58,20 +60,29 @@ impl Server {
     /// # Errors
     /// See [`ServeError`].
     pub async fn start(config: Config, components: Components) -> Result<Self, ServeError> {
-        let (listen, advertise) = (config.listen, config.advertise.clone());
+        let (listen, is_shared) = (config.listen, config.journal.is_remote());
+        if is_shared {
+            config.check_address()?;
+        }
+        let advertise = config.advertise.clone();
         let parts = parts(config, components);
-        let running = parts.open().await?;
-        let listener = match TcpListener::bind(listen).await {
-            Ok(listener) => listener,
-            Err(error) => {
-                running.shutdown().await;
-                return Err(ServeError::Listen { address: listen, error });
-            }
+        // Other nodes are told where this one is before it can be asked anything, so the port must be known first.
+        let early = if is_shared { Some(bind(listen).await?) } else { None };
+        let url = |address| advertise.clone().unwrap_or_else(|| format!("http://{address}"));
+        let shared_at = early.as_ref().map(|(_, address)| url(*address));
+        let running = parts.open(shared_at.as_deref()).await?;
+        let (listener, address) = match early {
+            Some(bound) => bound,
+            None => match bind(listen).await {
+                Ok(bound) => bound,
+                Err(error) => {
+                    running.shutdown().await;
+                    return Err(error);
+                }
+            },
         };
-        let address = listener.local_addr().map_err(ServeError::System)?;
         let (stop, stopping) = watch::channel(false);
-        let told_address = advertise.unwrap_or_else(|| format!("http://{address}"));
-        let (lives, app) = Lives::new(parts, told_address, &running);
+        let (lives, app) = Lives::new(parts, url(address), &running);
         let accepting = tokio::spawn(accept::serve(listener, app.clone(), stopping.clone()));
         let lives = Some(tokio::spawn(lives.keep(running, stopping)));
         let server = Self { address, app, stop, lives, accepting };
@@ -138,11 +149,20 @@ impl Server {
     }
 }
 
+async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let failed = |error| ServeError::Listen { address: listen, error };
+    let listener = TcpListener::bind(listen).await.map_err(failed)?;
+    let address = listener.local_addr().map_err(ServeError::System)?;
+    Ok((listener, address))
+}
+
 fn parts(config: Config, components: Components) -> Parts {
     let Components { journal, clock, log } = components;
     let metrics = Arc::new(Metrics::new(log.clone()));
     let losses = Arc::new(Losses::start());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
     let watchers = Arc::new(Semaphore::new(config.limits.watchers));
-    Parts { config, journal, clock, observer, metrics, losses, watchers }
+    let peers = Arc::new(Peers::new(Arc::clone(&clock)));
+    let connections = Connections::new();
+    Parts { config, journal, clock, observer, metrics, losses, watchers, connections, peers }
 }

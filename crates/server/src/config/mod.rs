@@ -128,6 +128,22 @@ impl RawConfig {
     }
 }
 
+impl Config {
+    /// Whether other nodes can reach this one where it says it is: needed as soon as a journal is shared.
+    pub(crate) fn check_address(&self) -> Result<(), ConfigError> {
+        let wrong = |detail: String| Err(ConfigError::new("advertise", detail));
+        match &self.advertise {
+            Some(url) if url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http")) => Ok(()),
+            Some(url) => wrong(format!("`{url}` is not a URL such as http://node-1.example:7420")),
+            None if self.listen.ip().is_unspecified() => wrong(format!(
+                "the other nodes cannot reach this one at {}: say where they can, such as http://node-1.example:7420",
+                self.listen
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
 fn listen_address(text: &str, insecure: bool) -> Result<SocketAddr, ConfigError> {
     let address: SocketAddr = text.parse().map_err(|_| {
         ConfigError::new("listen", format!("`{text}` is not an address and port, such as {DEFAULT_LISTEN}"))

@@ -1,4 +1,4 @@
-//! The standard health service: serving as long as the node is active and makes progress.
+//! The standard health service: serving as long as the node is active and makes progress, or knows who is.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -26,7 +26,8 @@ impl HealthService {
 
 fn answer(app: &App) -> HealthCheckResponse {
     let status = app.handle.status();
-    let serves = status.role == Role::Active && !status.stalled && !*app.drain.borrow();
+    let decides = status.role == Role::Active && !status.stalled;
+    let serves = (decides || app.forward.is_some()) && !*app.drain.borrow();
     let status = if serves { ServingStatus::Serving } else { ServingStatus::NotServing };
     HealthCheckResponse { status: status.into() }
 }

@@ -20,11 +20,13 @@ use hyper::body::Incoming;
 use leasehold_proto::v1::locks_server::LocksServer;
 use tonic::body::Body;
 use tonic::codegen::Service;
+use tonic::metadata::MetadataValue;
 use tonic::server::NamedService;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
 use crate::http::App;
+use crate::http::forward::{is_forwarded, not_active};
 use health::HealthService;
 use unary::LocksService;
 
@@ -39,6 +41,7 @@ const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Response<Body> {
     let app = Arc::clone(app);
     match service_of(request.uri().path()) {
+        LocksServer::<LocksService>::NAME if app.forward.is_some() => elsewhere(&app, request).await,
         LocksServer::<LocksService>::NAME => {
             let service = LocksServer::new(LocksService::new(app)).max_decoding_message_size(MESSAGE_BYTES);
             call(service, request).await
@@ -49,6 +52,25 @@ async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Respo
         REFLECTION => call(reflection(), request).await,
         _ => tonic::Status::unimplemented("no such service").into_http(),
     }
+}
+
+/// A standby passes everything on to the active node, streams included (N7). Where it cannot, clients learn where that
+/// is, and may go there themselves.
+async fn elsewhere(app: &App, request: http::Request<Incoming>) -> http::Response<Body> {
+    let Some(forward) = &app.forward else {
+        return problem::status(not_active("no active node")).into_http();
+    };
+    let passed_on = match is_forwarded(request.headers()) {
+        true => Err(not_active("this node is not the active one")),
+        false => forward.grpc(request).await,
+    };
+    passed_on.unwrap_or_else(|problem| {
+        let mut status = problem::status(problem);
+        if let Ok(url) = MetadataValue::try_from(forward.url()) {
+            status.metadata_mut().insert("leasehold-active", url);
+        }
+        status.into_http()
+    })
 }
 
 /// `package.Service` of `/package.Service/Method`.

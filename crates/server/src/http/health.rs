@@ -22,7 +22,6 @@ pub(super) fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<A
 pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
     let status = app.handle.status();
     let role = role(&status);
-    let seen = api::NodeSeen { node: status.node.to_string(), role, address: Some(app.address.clone()) };
     api::StatusAnswer {
         cluster_id: status.cluster,
         generation: status.generation.0,
@@ -32,8 +31,9 @@ pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
         journal: status.journal.to_owned(),
         durability: status.durability,
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        active_address: (role == api::Role::Active).then(|| app.address.clone()),
-        nodes: vec![seen],
+        active_address: active_address(app, &status),
+        nodes: nodes(app, &status),
+        lag: status.lag,
         stalled: status.stalled,
         room: status.room,
         locks_held: status.counts.leases as u64,
@@ -42,6 +42,34 @@ pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
         last_token: status.counts.last_token,
         slot: status.tail.0,
     }
+}
+
+fn active_address(app: &App, status: &Status) -> Option<String> {
+    match status.role {
+        Role::Active => Some(app.address.clone()),
+        Role::Standby => status.active.as_ref().map(|active| active.url.to_string()),
+    }
+}
+
+/// This node, and those it knows of: a standby knows the active one, the active one those that knock.
+fn nodes(app: &App, status: &Status) -> Vec<api::NodeSeen> {
+    let seen = |node: &str, role, address: &str| api::NodeSeen {
+        node: node.to_owned(),
+        role,
+        address: Some(address.to_owned()),
+    };
+    let mut nodes = vec![seen(&status.node, role(status), &app.address)];
+    match status.role {
+        Role::Active => {
+            let peers = app.peers.list();
+            nodes.extend(peers.iter().map(|(name, address)| seen(name, api::Role::Standby, address)));
+        }
+        Role::Standby => {
+            let active = status.active.iter().filter(|active| !active.here);
+            nodes.extend(active.map(|active| seen(&active.node, api::Role::Active, &active.url)));
+        }
+    }
+    nodes
 }
 
 fn role(status: &Status) -> api::Role {
@@ -58,19 +86,30 @@ pub(super) fn alive(query: Option<&str>, body: Incoming) -> Result<Answer, Failu
     Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"))
 }
 
-/// `GET /readyz`: requests are decided here.
-pub(super) fn ready(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+/// `GET /readyz`: requests are decided here, or by an active node that is reached from here.
+pub(super) async fn ready(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
     Query::read(query, &[])?;
     request::no_body(&body)?;
     let status = app.handle.status();
     let not = |code, why: &str| Err(Problem::new(code, why).into());
     match status.role {
         _ if *app.drain.borrow() => not(ErrorCode::NotActive, "the node is shutting down"),
-        _ if app.away.is_some() => not(ErrorCode::StoreUnavailable, "the journal is being opened again"),
+        Role::Standby if reaches_active(app).await => Ok(ready_answer()),
         Role::Standby => not(ErrorCode::NotActive, "this node is not the active one"),
         Role::Active if status.stalled => not(ErrorCode::StoreUnavailable, "commits make no progress"),
-        Role::Active => Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ready\n")),
+        Role::Active => Ok(ready_answer()),
     }
+}
+
+async fn reaches_active(app: &App) -> bool {
+    match &app.forward {
+        Some(forward) => forward.is_ready().await,
+        None => false,
+    }
+}
+
+fn ready_answer() -> Answer {
+    whole(StatusCode::OK, "text/plain; charset=utf-8", "ready\n")
 }
 
 /// `GET /metrics`.

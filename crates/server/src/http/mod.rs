@@ -7,6 +7,7 @@ pub(crate) mod connection;
 pub(crate) mod convert;
 mod elections;
 mod events;
+pub(crate) mod forward;
 pub(crate) mod guard;
 mod health;
 mod locks;
@@ -19,26 +20,30 @@ mod sessions;
 
 use std::sync::Arc;
 
-use http::{HeaderValue, Method, Request};
+use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
-use leasehold_node::{Call, Handle, SubmitError};
+use leasehold_node::{Call, Handle};
 use leasehold_types::{RequestKey, TenantName};
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::{HostPolicy, Limits};
 use crate::grpc::Losses;
 use crate::metrics::Metrics;
+use crate::peers::Peers;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
+use forward::Forward;
 use route::Place;
 
 /// What every handler may use.
 pub(crate) struct App {
     pub(crate) handle: Handle,
-    /// Why there is no node at the moment, while the journal is being opened again.
-    pub(crate) away: Option<String>,
+    /// The way to the active node, while that is another one.
+    pub(crate) forward: Option<Forward>,
+    /// Which other nodes were heard of.
+    pub(crate) peers: Arc<Peers>,
     pub(crate) limits: Limits,
     pub(crate) hosts: HostPolicy,
     /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
@@ -57,22 +62,28 @@ pub(crate) struct App {
 
 impl std::fmt::Debug for App {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App").field("epoch", &self.epoch).field("away", &self.away).finish_non_exhaustive()
+        f.debug_struct("App")
+            .field("epoch", &self.epoch)
+            .field("forward", &self.forward)
+            .finish_non_exhaustive()
     }
 }
 
 impl App {
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
-        if let Some(why) = &self.away {
-            return Err(convert::submit_problem(SubmitError::StoreUnavailable(why.clone())));
-        }
         let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
         let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
         match durable.into_inner() {
             Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),
             reply => Ok(reply),
         }
+    }
+
+    /// The way that a request goes: to the active node, unless it is about this one or has made its hop already (N7).
+    fn forward_for(&self, path: &str, headers: &HeaderMap) -> Option<&Forward> {
+        let is_elsewhere = Place::of(path).is_some_and(Place::is_of_the_table);
+        self.forward.as_ref().filter(|_| is_elsewhere && !forward::is_forwarded(headers))
     }
 
     pub(crate) async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
@@ -99,13 +110,18 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity:
     if let AnswerBody::Stream(_, busy) = answer.body_mut() {
         *busy = Some(in_flight);
     }
-    answer.headers_mut().insert(&EPOCH, app.epoch.clone());
+    // The epoch in an answer is that of the node that decided (N7).
+    answer.headers_mut().entry(&EPOCH).or_insert_with(|| app.epoch.clone());
     answer
 }
 
 async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, Failure> {
+    guard::check(&app.hosts, request.uri(), request.headers())?;
+    app.peers.hear(request.headers());
+    if let Some(forward) = app.forward_for(request.uri().path(), request.headers()) {
+        return Ok(forward.http(request).await?);
+    }
     let (head, body) = request.into_parts();
-    guard::check(&app.hosts, &head.uri, &head.headers)?;
     let (headers, query) = (&head.headers, head.uri.query());
     let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
     let is_stream = matches!(place, Place::Events | Place::Observe(_));
@@ -136,7 +152,7 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,
         (Place::Status, Method::GET) => health::status(app, query, body),
         (Place::Healthz, Method::GET) => health::alive(query, body),
-        (Place::Readyz, Method::GET) => health::ready(app, query, body),
+        (Place::Readyz, Method::GET) => health::ready(app, query, body).await,
         (Place::Metrics, Method::GET) => health::metrics(app, query, body).await,
         (Place::OpenApi, Method::GET) => health::openapi(query, body),
         (Place::Root, Method::GET) => Ok(page::root(app)),

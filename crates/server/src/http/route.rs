@@ -71,6 +71,14 @@ impl<'a> Place<'a> {
         })
     }
 
+    /// Whether the answer is the table's, so the active node's alone; else it is about the node that is asked.
+    pub(crate) const fn is_of_the_table(self) -> bool {
+        !matches!(
+            self,
+            Self::Root | Self::Status | Self::Healthz | Self::Readyz | Self::Metrics | Self::OpenApi
+        )
+    }
+
     /// The methods of this path, as `Allow` lists them.
     pub(crate) const fn allow(self) -> &'static str {
         match self {

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod calls;
+mod cluster;
 mod docs;
 mod elections;
 mod engines;
