@@ -10,4 +10,5 @@ mod full_disk;
 mod kill9;
 mod restart;
 mod stall;
+mod take_over;
 mod waiters;

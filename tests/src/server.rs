@@ -40,10 +40,20 @@ impl Server {
 
     /// Starts a server without waiting.
     pub fn spawn(port: u16, data: &Path) -> Self {
+        Self::spawn_with(port, data, &[])
+    }
+
+    /// The same with further arguments of `serve`.
+    pub fn spawn_with(port: u16, data: &Path, more: &[&str]) -> Self {
         let log = data.with_extension("log");
         let errors = File::options().create(true).append(true).open(&log).unwrap();
-        let process =
-            serve(port, data).stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
+        let process = serve(port, data)
+            .args(more)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(errors)
+            .spawn()
+            .unwrap();
         Self { port, data: data.to_owned(), log, process }
     }
 
