@@ -139,8 +139,12 @@ pub(super) struct Cluster {
 impl Cluster {
     /// A new journal with this many nodes; the first has founded it and is active.
     pub(super) async fn new(members: usize) -> Self {
-        let dir = TempDir::new().unwrap();
-        let (journal, time) = (MemoryJournal::new(), Arc::new(ManualClock::new()));
+        Self::on(MemoryJournal::new(), members).await
+    }
+
+    /// The same on a journal of the test's choice.
+    pub(super) async fn on(journal: MemoryJournal, members: usize) -> Self {
+        let (dir, time) = (TempDir::new().unwrap(), Arc::new(ManualClock::new()));
         let mut cluster = Self { journal, time, members: Vec::new(), dir, started: 0 };
         for _ in 0..members {
             cluster.join().await;

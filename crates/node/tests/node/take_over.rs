@@ -1,7 +1,7 @@
 //! Standbys take over: after silence, after a resignation, never while the active node lives.
 
 use leasehold_core::Reply;
-use leasehold_journal::Fault;
+use leasehold_journal::{Defect, Fault, MemoryJournal};
 use leasehold_node::{StartError, StopReason, SubmitError, WatchEnd, WatchFrom};
 use leasehold_types::Slot;
 
@@ -130,6 +130,21 @@ async fn a_zombie_answers_nothing_and_becomes_a_standby() {
     cluster.pass_until(2_500, |_| zombie.is_active()).await;
     assert_eq!(zombie.grant("t", 5).await, 3);
     assert!(matches!(zombie.ask(renew(1)).await, Reply::Renewed(_)));
+}
+
+#[tokio::test]
+async fn a_journal_that_confirms_everybody_would_let_a_zombie_answer() {
+    let cluster = Cluster::on(MemoryJournal::with_defect(Defect::StaleConfirm), 2).await;
+    let (zombie, heir) = (&cluster.members[0], &cluster.members[1]);
+    zombie.grant("r", 1).await;
+    cluster.pass(500).await;
+    zombie.freeze();
+    let handle = zombie.handle.clone();
+    let asked = tokio::spawn(async move { handle.submit(renew(1)).await });
+    tokio::task::yield_now().await;
+    cluster.pass_until(2_500, |_| heir.is_active()).await;
+    zombie.thaw();
+    assert!(asked.await.unwrap().is_ok(), "so it is the confirmation that keeps the others silent");
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use tonic::{Code, Status, Streaming};
 use crate::support::Fixture;
 
 /// One stream.
-struct Stream {
+pub(crate) struct Stream {
     frames: mpsc::UnboundedSender<pb::ClientFrame>,
     answers: Streaming<pb::ServerFrame>,
 }
@@ -28,23 +28,42 @@ impl Stream {
         Self { frames, answers }
     }
 
-    async fn open(fixture: &Fixture, key: &str) -> (Self, pb::Opened) {
+    pub(crate) async fn open(fixture: &Fixture, key: &str) -> (Self, pb::Opened) {
         let mut stream = Self::begin(fixture, opening(key)).await;
         let opened = stream.next().await.unwrap().opened.unwrap();
         (stream, opened)
     }
 
-    fn send(&self, requests: Vec<pb::Request>) {
+    /// The same where there may be nobody to open it.
+    pub(crate) async fn try_open(fixture: &Fixture, key: &str) -> Result<(Self, pb::Opened), Status> {
+        let (frames, queue) = mpsc::unbounded_channel();
+        frames.send(opening(key)).unwrap();
+        let outbound = futures_util::stream::unfold(queue, |mut queue| async {
+            queue.recv().await.map(|frame| (frame, queue))
+        });
+        let answers = fixture.client().await.session(outbound).await?.into_inner();
+        let mut stream = Self { frames, answers };
+        let opened = stream.next().await?.opened.unwrap();
+        Ok((stream, opened))
+    }
+
+    /// The next frame; `None` at the end.
+    pub(crate) async fn next_or_end(&mut self) -> Result<Option<pb::ServerFrame>, Status> {
+        let frame = tokio::time::timeout(Duration::from_secs(10), self.answers.message());
+        frame.await.expect("a frame in time")
+    }
+
+    pub(crate) fn send(&self, requests: Vec<pb::Request>) {
         self.frames.send(pb::ClientFrame { requests, ..Default::default() }).unwrap();
     }
 
-    async fn next(&mut self) -> Result<pb::ServerFrame, Status> {
+    pub(crate) async fn next(&mut self) -> Result<pb::ServerFrame, Status> {
         let frame = tokio::time::timeout(Duration::from_secs(10), self.answers.message());
         frame.await.expect("a frame in time").map(|frame| frame.expect("the stream goes on"))
     }
 
     /// So many answers, in the order of their numbers.
-    async fn outcomes(&mut self, n: usize) -> Vec<Outcome> {
+    pub(crate) async fn outcomes(&mut self, n: usize) -> Vec<Outcome> {
         let mut answers = Vec::new();
         while answers.len() < n {
             answers.extend(self.next().await.unwrap().answers);
@@ -60,7 +79,7 @@ fn opening(key: &str) -> pb::ClientFrame {
     pb::ClientFrame { open: Some(open), ..Default::default() }
 }
 
-fn acquire(id: u64, resource: &str, lease: [u8; 16], wait_ms: u64) -> pb::Request {
+pub(crate) fn acquire(id: u64, resource: &str, lease: [u8; 16], wait_ms: u64) -> pb::Request {
     let acquire = pb::StreamAcquire {
         resource: resource.into(),
         lease_id: lease.to_vec().into(),
@@ -70,7 +89,7 @@ fn acquire(id: u64, resource: &str, lease: [u8; 16], wait_ms: u64) -> pb::Reques
     pb::Request { id, ask: Some(Ask::Acquire(acquire)) }
 }
 
-fn release(id: u64, lease: [u8; 16]) -> pb::Request {
+pub(crate) fn release(id: u64, lease: [u8; 16]) -> pb::Request {
     pb::Request { id, ask: Some(Ask::Release(pb::StreamRelease { lease_id: lease.to_vec().into() })) }
 }
 

@@ -6,7 +6,7 @@ use leasehold_journal::MemoryJournal;
 use leasehold_node::RealClock;
 use leasehold_proto::v1::locks_client::LocksClient;
 use leasehold_server::logs::LogSink;
-use leasehold_server::{Components, RawConfig, Server};
+use leasehold_server::{Components, RawConfig, RawJournal, Server};
 use leasehold_types::Durability;
 use tonic::transport::{Channel, Endpoint};
 
@@ -31,6 +31,20 @@ impl Fixture {
         };
         let server = Server::start(raw.resolve().unwrap(), components).await.unwrap();
         Self { server, _data: data }
+    }
+
+    /// A server of a cluster on this journal.
+    pub(crate) async fn on(journal: &str) -> Self {
+        let data = tempfile::tempdir().unwrap();
+        let raw = RawConfig {
+            listen: Some("127.0.0.1:0".into()),
+            data: Some(data.path().into()),
+            journal: Some(RawJournal::from_url(journal).unwrap()),
+            ..RawConfig::default()
+        };
+        let config = raw.resolve().unwrap();
+        let components = Components::new(&config, LogSink::none());
+        Self { server: Server::start(config, components).await.unwrap(), _data: data }
     }
 
     pub(crate) async fn channel(&self) -> Channel {

@@ -1,0 +1,73 @@
+//! gRPC through a standby: unary calls and session streams reach the active node.
+
+use std::time::Duration;
+
+use leasehold_node::Role;
+use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
+use leasehold_types::ids;
+use tonic::Code;
+
+use crate::stream::{Stream, acquire, release};
+use crate::support::Fixture;
+
+async fn until(what: &str, so: impl Fn() -> bool) {
+    let reached = async {
+        while !so() {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap_or_else(|_| panic!("never: {what}"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_and_streams_go_through_a_standby_and_over_a_hand_over() {
+    let engine = leasehold_testbed::etcd();
+    let url = engine.url().replace("http://", "etcd://");
+    let (active, standby) = (Fixture::on(&url).await, Fixture::on(&url).await);
+    let knows = || standby.server.handle().active().borrow().is_some();
+    until("the standby knows the active node", knows).await;
+    // The server takes note of it a moment after its node.
+    let mut client = standby.client().await;
+    let request = |resource: &str| pb::AcquireRequest {
+        resource: resource.into(),
+        owner_id: "ann".into(),
+        ttl_ms: Some(60_000),
+        ..Default::default()
+    };
+    let mut granted = client.acquire(request("unary")).await;
+    while granted.as_ref().is_err_and(|status| status.code() == Code::Unavailable) {
+        client = standby.client().await;
+        granted = client.acquire(request("unary")).await;
+    }
+    let granted = granted.unwrap().into_inner();
+    assert!(granted.acquired && granted.epoch.ends_with("/1"), "{granted:?}");
+
+    let (mut stream, opened) = Stream::open(&standby, "0123456789abcdef").await;
+    let lease = ids::random();
+    stream.send(vec![acquire(1, "streamed", lease, 0)]);
+    assert!(matches!(&stream.outcomes(1).await[..], [Outcome::Granted(_)]));
+    assert_eq!(active.server.handle().status().counts.sessions, 1, "it is decided there");
+
+    let Fixture { server, .. } = active;
+    server.shutdown().await.unwrap();
+    let broken = loop {
+        match stream.next_or_end().await {
+            Ok(Some(_)) => {}
+            other => break other,
+        }
+    };
+    assert!(
+        broken.as_ref().map_or_else(|status| status.code() == Code::Unavailable, Option::is_none),
+        "{broken:?}"
+    );
+    until("the standby serves", || standby.server.handle().status().role == Role::Active).await;
+    let mut again = Stream::try_open(&standby, "0123456789abcdef").await;
+    while again.is_err() {
+        again = Stream::try_open(&standby, "0123456789abcdef").await;
+    }
+    let (mut stream, resumed) = again.unwrap();
+    assert_eq!(resumed.session_id, opened.session_id, "the session lives on");
+    stream.send(vec![release(1, lease)]);
+    assert!(matches!(&stream.outcomes(1).await[..], [Outcome::Released(_)]));
+}
