@@ -94,6 +94,7 @@ impl Client {
 /// What was acknowledged: lease to token.
 type Told = Mutex<BTreeMap<String, u64>>;
 
+#[expect(clippy::print_stdout, reason = "how to repeat it, and what was measured")]
 fn kills_under_load(url: &str, name: &str) {
     let seed = Seed::from_env(2_718);
     let kills: u64 = std::env::var("LEASEHOLD_KILLS").map_or(KILLS, |text| text.parse().unwrap());

@@ -43,6 +43,8 @@ pub(crate) async fn serve(
                 if is_append {
                     next_beat = desk.monotonic() + BEAT;
                 }
+                // Before the answers, so that whoever has one finds it in the sizes too.
+                desk.publish(room);
                 desk.deliver();
             }
             None if desk.is_closing() => return StopReason::Shutdown,

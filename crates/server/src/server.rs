@@ -97,6 +97,7 @@ impl Server {
             url = self.url(),
             cluster = %status.cluster,
             epoch = status.epoch.0,
+            role = status.role.as_str(),
             journal = status.journal,
             durability = %status.durability,
             locks = status.counts.leases,

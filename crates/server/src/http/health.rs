@@ -1,6 +1,6 @@
 //! How the node is: status, health, metrics; and the OpenAPI document.
 
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::{ErrorCode, OPENAPI, Problem};
@@ -8,6 +8,7 @@ use leasehold_node::{Role, Status};
 
 use super::App;
 use super::answer::{Answer, Failure, json, whole};
+use super::forward::is_forwarded;
 use super::request::{self, Query};
 use crate::survey::survey;
 
@@ -87,13 +88,23 @@ pub(super) fn alive(query: Option<&str>, body: Incoming) -> Result<Answer, Failu
 }
 
 /// `GET /readyz`: requests are decided here, or by an active node that is reached from here.
-pub(super) async fn ready(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn ready(
+    app: &App,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
     Query::read(query, &[])?;
     request::no_body(&body)?;
     let status = app.handle.status();
     let not = |code, why: &str| Err(Problem::new(code, why).into());
     match status.role {
         _ if *app.drain.borrow() => not(ErrorCode::NotActive, "the node is shutting down"),
+        // Another node asks: it wants to know of this one alone, and two that take each other for the active one must
+        // not ask in circles.
+        Role::Standby if is_forwarded(headers) => {
+            not(ErrorCode::NotActive, "this node is not the active one")
+        }
         Role::Standby if reaches_active(app).await => Ok(ready_answer()),
         Role::Standby => not(ErrorCode::NotActive, "this node is not the active one"),
         Role::Active if status.stalled => not(ErrorCode::StoreUnavailable, "commits make no progress"),

@@ -111,6 +111,8 @@ async fn a_request_makes_one_hop_and_not_two() {
     let headers = [("content-type", "application/json"), ("leasehold-forwarded", "x http://127.0.0.1:1")];
     let answer = standby.connect().await.send("POST", "/v1/locks/acquire", &headers, body.as_bytes()).await;
     answer.problem(503, "not_active");
+    let answer = standby.connect().await.send("GET", "/readyz", &headers[1..], b"").await;
+    answer.problem(503, "not_active");
 }
 
 #[tokio::test(flavor = "multi_thread")]
