@@ -53,6 +53,12 @@ impl Serving {
         self.ask(&["acquire", resource, "--ttl", "1m"])
     }
 
+    /// Asks until it is the active node: after a crash it first makes sure that nobody else is.
+    fn until_active(&self) {
+        let active = (0..1_000).any(|_| self.ask(&["status"])["role"] == "active");
+        assert!(active, "it never took the journal over");
+    }
+
     /// As a crash would.
     fn kill(mut self) {
         self.process.kill().unwrap();
@@ -84,6 +90,7 @@ fn survives_a_kill(journal: &str) {
     let held = server.acquire("held");
     server.kill();
     let server = Serving::start(journal, data.path());
+    server.until_active();
     server.ask(&["renew", held["leaseId"].as_str().unwrap()]);
     let next = server.acquire("next");
     assert!(token(&next) > token(&held), "{held} {next}");
