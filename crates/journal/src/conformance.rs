@@ -29,8 +29,13 @@ mod copying;
 mod fencing;
 mod histories;
 mod kit;
+mod measure;
 mod reading;
+mod small_node;
 mod snapshots;
+
+pub use measure::{Row, measure};
+pub use small_node::{SmallNode, fresh_claim, read_all};
 
 use std::fmt;
 use std::future::Future;

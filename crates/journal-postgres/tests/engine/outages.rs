@@ -9,8 +9,27 @@ use leasehold_testbed::postgres;
 use crate::kit::{Node, config, journal, raw, read_all};
 use crate::proxy::Proxy;
 
+const CANCEL_WAITING: &str =
+    "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+
 fn is_unknown(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(_))
+}
+
+/// Reloads the settings, and waits until commits really wait for a standby: the engine takes settings over at leisure.
+async fn until_commits_wait(url: &str, operator: &tokio_postgres::Client) {
+    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    let probe = raw(url).await;
+    for number in 0.. {
+        let create = format!("CREATE TABLE probe_{number} ()");
+        let mut commit = std::pin::pin!(probe.batch_execute(&create));
+        if tokio::time::timeout(Duration::from_millis(200), &mut commit).await.is_err() {
+            // A cancelled wait ends the commit, with a warning.
+            operator.batch_execute(&format!("{CANCEL_WAITING}; SELECT 1")).await.unwrap();
+            commit.await.unwrap();
+            return;
+        }
+    }
 }
 
 #[tokio::test]
@@ -72,8 +91,7 @@ async fn a_commit_that_waits_for_a_standby_is_unknown_and_so_is_a_cancelled_wait
     let operator = raw(server.url()).await;
     let set = |names: &str| format!("ALTER SYSTEM SET synchronous_standby_names = '{names}'");
     operator.batch_execute(&set("nobody")).await.unwrap();
-    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
-    let waiting = "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+    until_commits_wait(server.url(), &operator).await;
 
     // Nobody confirms: it is not committed for us, whatever the primary itself shows to readers.
     let batch = node.batch("waits");
@@ -82,7 +100,7 @@ async fn a_commit_that_waits_for_a_standby_is_unknown_and_so_is_a_cancelled_wait
     // The wait is cancelled: the primary then says COMMIT, with a warning. And what can be seen is not yet durable.
     for _ in 0..2 {
         let cancel = async {
-            while operator.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) < 2 {
+            while operator.query_one(CANCEL_WAITING, &[]).await.unwrap().get::<_, i64>(0) < 2 {
                 tokio::task::yield_now().await;
             }
         };
@@ -108,15 +126,15 @@ async fn a_warning_at_the_commit_makes_it_unknown() {
     let mut node = Node::open(&patient).await;
     let operator = raw(server.url()).await;
     operator.batch_execute("ALTER SYSTEM SET synchronous_standby_names = 'nobody'").await.unwrap();
-    operator.batch_execute("SELECT pg_reload_conf()").await.unwrap();
+    until_commits_wait(server.url(), &operator).await;
     let batch = node.batch("cancelled");
     let cancel = async {
-        let waiting =
-            "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
-        while operator.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+        while operator.query_one(CANCEL_WAITING, &[]).await.unwrap().get::<_, i64>(0) == 0 {
             tokio::task::yield_now().await;
         }
     };
-    let (outcome, ()) = tokio::join!(node.append(&batch), cancel);
+    let (outcome, cancelled) =
+        tokio::join!(node.append(&batch), tokio::time::timeout(Duration::from_secs(10), cancel));
+    assert!(cancelled.is_ok(), "the commit never waited for a standby");
     assert!(is_unknown(&outcome), "{outcome:?}");
 }

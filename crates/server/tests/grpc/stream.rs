@@ -18,33 +18,26 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    async fn begin(fixture: &Fixture, first: pb::ClientFrame) -> Self {
+    async fn begin(fixture: &Fixture, first: pb::ClientFrame) -> Result<Self, Status> {
         let (frames, queue) = mpsc::unbounded_channel();
         frames.send(first).unwrap();
         let outbound = futures_util::stream::unfold(queue, |mut queue| async {
             queue.recv().await.map(|frame| (frame, queue))
         });
-        let answers = fixture.client().await.session(outbound).await.unwrap().into_inner();
-        Self { frames, answers }
+        let answers = fixture.client().await.session(outbound).await?.into_inner();
+        Ok(Self { frames, answers })
     }
 
     pub(crate) async fn open(fixture: &Fixture, key: &str) -> (Self, pb::Opened) {
-        let mut stream = Self::begin(fixture, opening(key)).await;
-        let opened = stream.next().await.unwrap().opened.unwrap();
-        (stream, opened)
+        Self::try_open(fixture, key).await.unwrap()
     }
 
-    /// The same where there may be nobody to open it.
+    /// The same where there may be nobody to open it, or a server that is just changing its part and ends the stream.
     pub(crate) async fn try_open(fixture: &Fixture, key: &str) -> Result<(Self, pb::Opened), Status> {
-        let (frames, queue) = mpsc::unbounded_channel();
-        frames.send(opening(key)).unwrap();
-        let outbound = futures_util::stream::unfold(queue, |mut queue| async {
-            queue.recv().await.map(|frame| (frame, queue))
-        });
-        let answers = fixture.client().await.session(outbound).await?.into_inner();
-        let mut stream = Self { frames, answers };
-        let opened = stream.next().await?.opened.unwrap();
-        Ok((stream, opened))
+        let mut stream = Self::begin(fixture, opening(key)).await?;
+        let first =
+            stream.next_or_end().await?.ok_or_else(|| Status::unavailable("ended before it began"))?;
+        Ok((stream, first.opened.unwrap()))
     }
 
     /// The next frame; `None` at the end.
@@ -117,7 +110,7 @@ async fn what_is_not_understood_is_refused_and_the_stream_goes_on() {
     for (first, code) in
         [(pb::ClientFrame::default(), Code::InvalidArgument), (opening("short"), Code::InvalidArgument)]
     {
-        let mut stream = Stream::begin(&fixture, first).await;
+        let mut stream = Stream::begin(&fixture, first).await.unwrap();
         assert_eq!(stream.next().await.unwrap_err().code(), code);
     }
     let (mut stream, _) = Stream::open(&fixture, "0123456789abcdef").await;
@@ -217,7 +210,7 @@ async fn a_closed_session_frees_its_leases_and_cannot_be_resumed() {
     stream.frames.send(pb::ClientFrame { close: true, ..Default::default() }).unwrap();
     assert_eq!(stream.next().await.unwrap().end, None);
     assert!(stream.answers.message().await.unwrap().is_none());
-    let mut resumed = Stream::begin(&fixture, opening(key)).await;
+    let mut resumed = Stream::begin(&fixture, opening(key)).await.unwrap();
     assert_eq!(resumed.next().await.unwrap_err().code(), Code::FailedPrecondition);
     let free = pb::AcquireRequest { resource: "a".into(), owner_id: "me".into(), ..Default::default() };
     assert!(fixture.client().await.acquire(free).await.unwrap().into_inner().acquired);
