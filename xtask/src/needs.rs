@@ -60,6 +60,12 @@ const NEEDS: &[Need] = &[
         source: Source::Debian("etcd-server"),
         why: "etcd journal and fence",
     },
+    Need {
+        sign: Sign::Program("etcdctl"),
+        source: Source::Debian("etcd-client"),
+        why: "users and roles of the etcd journal's tests",
+    },
+    Need { sign: Sign::Program("script"), source: Source::Debian("bsdutils"), why: "commands in a terminal" },
     Need { sign: Sign::Program("java"), source: Source::Debian("default-jre-headless"), why: "ZooKeeper" },
     Need {
         sign: Sign::File("/usr/share/java/zookeeper.jar"),
