@@ -63,7 +63,7 @@ const NEEDS: &[Need] = &[
     Need {
         sign: Sign::Program("etcdctl"),
         source: Source::Debian("etcd-client"),
-        why: "users and roles of the etcd journal's tests",
+        why: "the etcd fence seen from outside",
     },
     Need { sign: Sign::Program("script"), source: Source::Debian("bsdutils"), why: "commands in a terminal" },
     Need { sign: Sign::Program("java"), source: Source::Debian("default-jre-headless"), why: "ZooKeeper" },
