@@ -26,8 +26,8 @@ const HEADERS: usize = 64;
 /// After a failed accept (out of file descriptors, mostly) the loop rests this long instead of spinning.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// Serves until `stop` turns true, then lets what has begun finish. A connection belongs to the app that was the present
-/// one when it began. Cancel-safe: dropping it closes everything.
+/// Serves until `stop` turns true, then lets what has begun finish. An HTTP/1 request belongs to the app that is the
+/// present one when it arrives, a gRPC connection to the one when it began. Cancel-safe: dropping it closes everything.
 pub(crate) async fn serve(
     listener: TcpListener,
     present: watch::Receiver<Arc<App>>,
@@ -42,10 +42,13 @@ pub(crate) async fn serve(
             Some(_) = connections.join_next() => {}
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => {
-                    let app = Arc::clone(&present.borrow());
                     match Arc::clone(&room).try_acquire_owned() {
-                        Ok(place) => drop(connections.spawn(connection(socket, app, place))),
-                        Err(_) => drop(connections.spawn(turn_away(socket, told_above_cap(&app)))),
+                        Ok(place) => {
+                            drop(connections.spawn(connection(socket, present.clone(), stop.clone(), place)));
+                        }
+                        Err(_) => {
+                            drop(connections.spawn(turn_away(socket, told_above_cap(&present.borrow()))));
+                        }
                     }
                 }
                 Err(error) => {
@@ -84,31 +87,41 @@ async fn turn_away(mut socket: TcpStream, told: Vec<u8>) {
     drop(tokio::time::timeout(patience::LINGER, told).await);
 }
 
-async fn connection(socket: TcpStream, app: Arc<App>, _place: OwnedSemaphorePermit) {
-    let mut drain = app.drain.clone();
+/// A change of the active node closes no HTTP/1 connection: a client whose request is on its way would be left without an
+/// answer, and without knowing whether there was one. Only the end of the server does, and only between requests.
+async fn connection(
+    socket: TcpStream,
+    present: watch::Receiver<Arc<App>>,
+    mut stop: watch::Receiver<bool>,
+    _place: OwnedSemaphorePermit,
+) {
     if let Err(error) = socket.set_nodelay(true) {
         debug!(%error, "a connection ended before it began");
         return;
     }
-    let _open = app.metrics.connection();
+    let now = || Arc::clone(&present.borrow());
+    let metrics = Arc::clone(&now().metrics);
+    let _open = metrics.connection();
     let is_http2 = tokio::select! {
         is_http2 = grpc::is_http2(&socket) => is_http2,
-        () = super::draining(&mut drain) => return,
+        () = super::draining(&mut stop) => return,
     };
     if is_http2 {
+        let app = now();
+        let drain = app.drain.clone();
         return grpc::serve_connection(socket, app, drain).await;
     }
     let activity = Arc::new(Activity::default());
     let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
     let service = service_fn(|request| {
-        let (app, activity) = (Arc::clone(&app), Arc::clone(&activity));
+        let (app, activity) = (now(), Arc::clone(&activity));
         async move { Ok::<_, Infallible>(super::answer(&app, request, &activity).await) }
     });
     let mut protocol = http1::Builder::new();
     protocol.pipeline_flush(true).max_buf_size(HEAD_BYTES).max_headers(HEADERS);
     let mut served = std::pin::pin!(protocol.serve_connection(io, service));
     let mut stale = std::pin::pin!(activity.until_stale());
-    let mut draining = std::pin::pin!(super::draining(&mut drain));
+    let mut draining = std::pin::pin!(super::draining(&mut stop));
     let mut drained = false;
     loop {
         tokio::select! {

@@ -11,6 +11,9 @@ use tempfile::TempDir;
 
 use crate::support::{Answer, Client, PATIENCE};
 
+/// Ends an answer whose length was not known.
+const LAST_CHUNK: &[u8] = b"\r\n0\r\n\r\n";
+
 static ETCD: Shared = Shared::new(etcd);
 
 /// A server of a cluster, with a data directory of its own.
@@ -174,10 +177,29 @@ async fn a_hand_over_closes_streams_and_the_standby_serves_at_once() {
     until("the standby serves", async || standby.role() == Role::Active).await;
     let took = left.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");
-    events.until_closed().await;
+    events.read_until(LAST_CHUNK).await;
     until("it is ready", async || standby.get("/readyz").await.status == 200).await;
     let renewed = standby.connect().await.post(&format!("{}/renew", lease_path(&held)), json!({})).await;
     assert_eq!(renewed.json()["renewed"], true, "{renewed:?}");
     assert!(renewed.header("leasehold-epoch").unwrap().ends_with("/2"));
     assert_eq!(standby.acquire("kept", 0).await.json()["acquired"], false);
+}
+
+/// A request may be on its way while the node changes its part: closing the connection would leave it without an answer.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_change_of_the_active_node_closes_no_connection_between_requests() {
+    let (active, standby) = pair("between").await;
+    let mut unused = standby.connect().await;
+    let mut used = standby.connect().await;
+    assert_eq!(used.get("/v1/status").await.json()["role"], "standby");
+    let mut events = standby.connect().await;
+    events.write("GET", "/v1/events", &[], b"").await;
+    events.read_until(b": watching").await;
+
+    let Node { server, .. } = active;
+    server.shutdown().await.unwrap();
+    until("the standby serves", async || standby.role() == Role::Active).await;
+    events.read_until(LAST_CHUNK).await;
+    assert_eq!(used.get("/v1/status").await.json()["role"], "active");
+    assert_eq!(unused.get("/v1/status").await.json()["role"], "active");
 }
