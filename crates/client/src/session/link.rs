@@ -142,6 +142,10 @@ fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<()
     let Some(opened) = first.opened.take() else {
         return Err(Broken::Retry("the server began without opening".to_owned()));
     };
+    // What was lost meanwhile is told first: the opening confirms only what is left.
+    for loss in std::mem::take(&mut first.losses) {
+        shared.lost(&loss);
+    }
     shared.opened(&opened, first.epoch, sent)?;
     take(shared, first)
 }

@@ -97,6 +97,7 @@ impl Shared {
             owner_id: self.settings.owner.clone(),
             ttl_ms: Some(ms(self.ttl)),
             labels: self.settings.labels.clone(),
+            held: lock(&self.held).keys().map(|id| id.as_bytes().to_vec().into()).collect(),
         }
     }
 

@@ -647,6 +647,107 @@ pub struct Compacted {
     #[prost(string, tag = "1")]
     pub oldest: ::prost::alloc::string::String,
 }
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct CampaignRequest {
+    /// Of the election; its resource is `election/{name}`.
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Left out with a session, whose owner it then is.
+    #[prost(string, tag = "2")]
+    pub owner_id: ::prost::alloc::string::String,
+    /// 15 s when left out; left out with a session.
+    #[prost(uint64, optional, tag = "3")]
+    pub ttl_ms: ::core::option::Option<u64>,
+    /// How long to be a candidate; 0: answer at once.
+    #[prost(uint64, tag = "4")]
+    pub wait_ms: u64,
+    /// What observers learn of the leader, such as its address.
+    #[prost(string, optional, tag = "5")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(string, tag = "6")]
+    pub session_id: ::prost::alloc::string::String,
+    /// A random UUID of the caller's, so that a retry is the same candidacy.
+    #[prost(string, tag = "7")]
+    pub lease_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "8")]
+    pub request_key: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProclaimRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub lease_id: ::prost::alloc::string::String,
+    #[prost(string, tag = "3")]
+    pub value: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub request_key: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ProclaimAnswer {
+    #[prost(uint64, tag = "1")]
+    pub fencing_token: u64,
+    #[prost(string, tag = "2")]
+    pub epoch: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ResignRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    #[prost(string, tag = "2")]
+    pub lease_id: ::prost::alloc::string::String,
+    /// The first candidate of this owner goes before all others; without such a candidate nothing happens.
+    #[prost(string, tag = "3")]
+    pub to: ::prost::alloc::string::String,
+    #[prost(string, tag = "4")]
+    pub request_key: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct GetElectionRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ElectionAnswer {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+    /// Left out when nobody leads.
+    #[prost(message, optional, tag = "2")]
+    pub leader: ::core::option::Option<Leader>,
+    /// Owners of those who wait, in order.
+    #[prost(string, repeated, tag = "3")]
+    pub candidates: ::prost::alloc::vec::Vec<::prost::alloc::string::String>,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Leader {
+    #[prost(string, tag = "1")]
+    pub owner_id: ::prost::alloc::string::String,
+    /// Larger than that of every earlier leader: the term.
+    #[prost(uint64, tag = "2")]
+    pub fencing_token: u64,
+    #[prost(string, optional, tag = "3")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
+    #[prost(uint64, tag = "4")]
+    pub elected_at_ms: u64,
+}
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct ObserveRequest {
+    #[prost(string, tag = "1")]
+    pub name: ::prost::alloc::string::String,
+}
+/// The stream begins with the present state. Between two leaders there is always a vacancy.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct LeaderChange {
+    /// Left out when nobody leads.
+    #[prost(message, optional, tag = "1")]
+    pub leader: ::core::option::Option<Leader>,
+    /// Of the last leader, while nobody leads.
+    #[prost(uint64, optional, tag = "2")]
+    pub last_token: ::core::option::Option<u64>,
+    /// Nothing has changed: a sign of life that rests on a look at the table.
+    #[prost(bool, tag = "3")]
+    pub unchanged: bool,
+}
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StatusRequest {}
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -727,13 +828,17 @@ pub struct Open {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// Leases that the client holds in this session, sixteen bytes each. Those that have ended meanwhile, by whatever way,
+    /// are told as losses together with the opening; the others are watched for it.
+    #[prost(bytes = "bytes", repeated, tag = "5")]
+    pub held: ::prost::alloc::vec::Vec<::prost::bytes::Bytes>,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Request {
     /// Chosen by the client, comes back with the answer.
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    #[prost(oneof = "request::Ask", tags = "2, 3, 4")]
+    #[prost(oneof = "request::Ask", tags = "2, 3, 4, 5, 6")]
     pub ask: ::core::option::Option<request::Ask>,
 }
 /// Nested message and enum types in `Request`.
@@ -746,6 +851,10 @@ pub mod request {
         Release(super::StreamRelease),
         #[prost(message, tag = "4")]
         Renew(super::StreamRenew),
+        #[prost(message, tag = "5")]
+        Proclaim(super::StreamProclaim),
+        #[prost(message, tag = "6")]
+        Resign(super::StreamResign),
     }
 }
 /// Owner and ttl are the session's. The lease id is chosen by the client, so that asking again is the same acquire.
@@ -773,6 +882,9 @@ pub struct StreamAcquire {
         ::prost::alloc::string::String,
         ::prost::alloc::string::String,
     >,
+    /// With a campaign: what observers learn of the leader. Its resource is `election/{name}`.
+    #[prost(string, optional, tag = "10")]
+    pub value: ::core::option::Option<::prost::alloc::string::String>,
 }
 /// Gives a lease back, or withdraws the acquire that waits under this id, or makes sure that none is granted later.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -785,6 +897,23 @@ pub struct StreamRelease {
 pub struct StreamRenew {
     #[prost(bytes = "bytes", tag = "1")]
     pub lease_id: ::prost::bytes::Bytes,
+}
+/// Replaces what observers are told of a leader.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamProclaim {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub lease_id: ::prost::bytes::Bytes,
+    #[prost(string, tag = "2")]
+    pub value: ::prost::alloc::string::String,
+}
+/// Gives leadership back, perhaps to a candidate of one's choice. Answered as a release is.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamResign {
+    #[prost(bytes = "bytes", tag = "1")]
+    pub lease_id: ::prost::bytes::Bytes,
+    /// The first candidate of this owner goes before all others; without such a candidate nothing happens.
+    #[prost(string, tag = "2")]
+    pub to: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeepAlive {
@@ -833,7 +962,7 @@ pub struct Opened {
 pub struct Answer {
     #[prost(uint64, tag = "1")]
     pub id: u64,
-    #[prost(oneof = "answer::Outcome", tags = "2, 3, 4, 5, 6")]
+    #[prost(oneof = "answer::Outcome", tags = "2, 3, 4, 5, 6, 7")]
     pub outcome: ::core::option::Option<answer::Outcome>,
 }
 /// Nested message and enum types in `Answer`.
@@ -850,6 +979,8 @@ pub mod answer {
         Renewed(super::StreamRenewed),
         #[prost(message, tag = "6")]
         Problem(super::Problem),
+        #[prost(message, tag = "7")]
+        Proclaimed(super::StreamProclaimed),
     }
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -882,6 +1013,11 @@ pub struct StreamRenewed {
     pub expires_at_ms: u64,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct StreamProclaimed {
+    #[prost(uint64, tag = "1")]
+    pub fencing_token: u64,
+}
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct KeptAlive {
     #[prost(uint64, tag = "1")]
     pub id: u64,
@@ -896,6 +1032,7 @@ pub struct KeptAlive {
 pub struct Loss {
     #[prost(bytes = "bytes", tag = "1")]
     pub lease_id: ::prost::bytes::Bytes,
+    /// Resource and token are left out of losses that are told with an opening: whoever opens knows them.
     #[prost(string, tag = "2")]
     pub resource: ::prost::alloc::string::String,
     #[prost(uint64, tag = "3")]
@@ -1464,6 +1601,118 @@ pub mod locks_client {
                 .insert(GrpcMethod::new("leasehold.v1.Locks", "VerifyAudit"));
             self.inner.unary(req, path, codec).await
         }
+        /// Stand for an election, and wait to lead. Leadership is a lease on `election/{name}`, renewed and released as such.
+        pub async fn campaign(
+            &mut self,
+            request: impl tonic::IntoRequest<super::CampaignRequest>,
+        ) -> std::result::Result<tonic::Response<super::AcquireAnswer>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/Campaign",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "Campaign"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Replace what observers are told of the leader.
+        pub async fn proclaim(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ProclaimRequest>,
+        ) -> std::result::Result<tonic::Response<super::ProclaimAnswer>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/Proclaim",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "Proclaim"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Give leadership back, perhaps to a candidate of one's choice.
+        pub async fn resign(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ResignRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReleaseAnswer>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/Resign",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut().insert(GrpcMethod::new("leasehold.v1.Locks", "Resign"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Who leads and who stands.
+        pub async fn get_election(
+            &mut self,
+            request: impl tonic::IntoRequest<super::GetElectionRequest>,
+        ) -> std::result::Result<tonic::Response<super::ElectionAnswer>, tonic::Status> {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/GetElection",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "GetElection"));
+            self.inner.unary(req, path, codec).await
+        }
+        /// Who leads, now and after every change.
+        pub async fn observe(
+            &mut self,
+            request: impl tonic::IntoRequest<super::ObserveRequest>,
+        ) -> std::result::Result<
+            tonic::Response<tonic::codec::Streaming<super::LeaderChange>>,
+            tonic::Status,
+        > {
+            self.inner
+                .ready()
+                .await
+                .map_err(|e| {
+                    tonic::Status::unknown(
+                        format!("Service was not ready: {}", e.into()),
+                    )
+                })?;
+            let codec = tonic_prost::ProstCodec::default();
+            let path = http::uri::PathAndQuery::from_static(
+                "/leasehold.v1.Locks/Observe",
+            );
+            let mut req = request.into_request();
+            req.extensions_mut()
+                .insert(GrpcMethod::new("leasehold.v1.Locks", "Observe"));
+            self.inner.server_streaming(req, path, codec).await
+        }
         /// What happens, as it is committed.
         pub async fn watch(
             &mut self,
@@ -1640,6 +1889,37 @@ pub mod locks_server {
             tonic::Response<super::VerifyAuditAnswer>,
             tonic::Status,
         >;
+        /// Stand for an election, and wait to lead. Leadership is a lease on `election/{name}`, renewed and released as such.
+        async fn campaign(
+            &self,
+            request: tonic::Request<super::CampaignRequest>,
+        ) -> std::result::Result<tonic::Response<super::AcquireAnswer>, tonic::Status>;
+        /// Replace what observers are told of the leader.
+        async fn proclaim(
+            &self,
+            request: tonic::Request<super::ProclaimRequest>,
+        ) -> std::result::Result<tonic::Response<super::ProclaimAnswer>, tonic::Status>;
+        /// Give leadership back, perhaps to a candidate of one's choice.
+        async fn resign(
+            &self,
+            request: tonic::Request<super::ResignRequest>,
+        ) -> std::result::Result<tonic::Response<super::ReleaseAnswer>, tonic::Status>;
+        /// Who leads and who stands.
+        async fn get_election(
+            &self,
+            request: tonic::Request<super::GetElectionRequest>,
+        ) -> std::result::Result<tonic::Response<super::ElectionAnswer>, tonic::Status>;
+        /// Server streaming response type for the Observe method.
+        type ObserveStream: tonic::codegen::tokio_stream::Stream<
+                Item = std::result::Result<super::LeaderChange, tonic::Status>,
+            >
+            + std::marker::Send
+            + 'static;
+        /// Who leads, now and after every change.
+        async fn observe(
+            &self,
+            request: tonic::Request<super::ObserveRequest>,
+        ) -> std::result::Result<tonic::Response<Self::ObserveStream>, tonic::Status>;
         /// Server streaming response type for the Watch method.
         type WatchStream: tonic::codegen::tokio_stream::Stream<
                 Item = std::result::Result<super::WatchEvent, tonic::Status>,
@@ -2395,6 +2675,224 @@ pub mod locks_server {
                                 max_encoding_message_size,
                             );
                         let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/Campaign" => {
+                    #[allow(non_camel_case_types)]
+                    struct CampaignSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::CampaignRequest>
+                    for CampaignSvc<T> {
+                        type Response = super::AcquireAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::CampaignRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::campaign(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = CampaignSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/Proclaim" => {
+                    #[allow(non_camel_case_types)]
+                    struct ProclaimSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::ProclaimRequest>
+                    for ProclaimSvc<T> {
+                        type Response = super::ProclaimAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ProclaimRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::proclaim(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ProclaimSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/Resign" => {
+                    #[allow(non_camel_case_types)]
+                    struct ResignSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::ResignRequest>
+                    for ResignSvc<T> {
+                        type Response = super::ReleaseAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ResignRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::resign(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ResignSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/GetElection" => {
+                    #[allow(non_camel_case_types)]
+                    struct GetElectionSvc<T: Locks>(pub Arc<T>);
+                    impl<T: Locks> tonic::server::UnaryService<super::GetElectionRequest>
+                    for GetElectionSvc<T> {
+                        type Response = super::ElectionAnswer;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::Response>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::GetElectionRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::get_election(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = GetElectionSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.unary(method, req).await;
+                        Ok(res)
+                    };
+                    Box::pin(fut)
+                }
+                "/leasehold.v1.Locks/Observe" => {
+                    #[allow(non_camel_case_types)]
+                    struct ObserveSvc<T: Locks>(pub Arc<T>);
+                    impl<
+                        T: Locks,
+                    > tonic::server::ServerStreamingService<super::ObserveRequest>
+                    for ObserveSvc<T> {
+                        type Response = super::LeaderChange;
+                        type ResponseStream = T::ObserveStream;
+                        type Future = BoxFuture<
+                            tonic::Response<Self::ResponseStream>,
+                            tonic::Status,
+                        >;
+                        fn call(
+                            &mut self,
+                            request: tonic::Request<super::ObserveRequest>,
+                        ) -> Self::Future {
+                            let inner = Arc::clone(&self.0);
+                            let fut = async move {
+                                <T as Locks>::observe(&inner, request).await
+                            };
+                            Box::pin(fut)
+                        }
+                    }
+                    let accept_compression_encodings = self.accept_compression_encodings;
+                    let send_compression_encodings = self.send_compression_encodings;
+                    let max_decoding_message_size = self.max_decoding_message_size;
+                    let max_encoding_message_size = self.max_encoding_message_size;
+                    let inner = self.inner.clone();
+                    let fut = async move {
+                        let method = ObserveSvc(inner);
+                        let codec = tonic_prost::ProstCodec::default();
+                        let mut grpc = tonic::server::Grpc::new(codec)
+                            .apply_compression_config(
+                                accept_compression_encodings,
+                                send_compression_encodings,
+                            )
+                            .apply_max_message_size_config(
+                                max_decoding_message_size,
+                                max_encoding_message_size,
+                            );
+                        let res = grpc.server_streaming(method, req).await;
                         Ok(res)
                     };
                     Box::pin(fut)

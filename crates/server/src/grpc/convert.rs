@@ -12,7 +12,8 @@ use leasehold_types::{
     SessionId, limits,
 };
 
-use crate::http::convert::bad_field;
+use crate::config::Limits;
+use crate::http::convert::{self as http_convert, bad_field};
 
 /// Records in a page when the caller does not say how many.
 const PAGE_DEFAULT: usize = 100;
@@ -139,11 +140,12 @@ pub(super) fn acquire(request: pb::AcquireRequest) -> Result<api::AcquireRequest
     Ok(acquire)
 }
 
-/// An acquire of a stream: owner and ttl are its session's.
+/// An acquire of a stream: owner and ttl are its session's. With a value it is a campaign.
 pub(super) fn stream_acquire(
     request: pb::StreamAcquire,
     session: SessionId,
-) -> Result<api::AcquireRequest, Problem> {
+    limits: &Limits,
+) -> Result<core::Acquire, Problem> {
     let mut acquire = api::AcquireRequest::new(resource(&request.resource)?);
     acquire.wait_ms = Some(request.wait_ms);
     acquire.mode = Some(asked_mode(request.mode)?);
@@ -156,7 +158,8 @@ pub(super) fn stream_acquire(
     if !request.labels.is_empty() {
         acquire.labels = labels(request.labels)?;
     }
-    Ok(acquire)
+    let value = request.value.map(http_convert::value).transpose()?;
+    Ok(core::Acquire { value, ..http_convert::acquire(acquire, limits)? })
 }
 
 /// What a client tells of its renewals, in the fields that HTTP has for it.

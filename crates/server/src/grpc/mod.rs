@@ -5,6 +5,7 @@
 
 mod connection;
 mod convert;
+mod elections;
 mod health;
 mod lookups;
 mod losses;

@@ -6,6 +6,7 @@
 //! asked again takes the place of the first, and without a resume they end with the session.
 
 mod answer;
+mod held;
 mod request;
 
 use std::collections::HashSet;
@@ -51,7 +52,7 @@ async fn serve(app: Arc<App>, mut inbound: Streaming<pb::ClientFrame>, out: Out)
         Ok(None) | Err(_) => return,
     };
     match Work::open(app, first.open.clone()).await {
-        Ok((work, opened)) => work.run(first, opened, inbound, out).await,
+        Ok((work, opening)) => work.run(first, opening, inbound, out).await,
         // Nobody reads it if the client is gone.
         Err(refused) => drop(out.send(Err(problem::status(refused))).await),
     }
@@ -77,12 +78,14 @@ struct Work {
 }
 
 impl Work {
-    async fn open(app: Arc<App>, open: Option<pb::Open>) -> Result<(Self, pb::Opened), Problem> {
+    /// Opens or resumes; gives the first frame.
+    async fn open(app: Arc<App>, open: Option<pb::Open>) -> Result<(Self, pb::ServerFrame), Problem> {
         let open = open.ok_or_else(|| http_convert::bad_field("open", "the first frame must have it"))?;
         if open.resume_key.len() < RESUME_KEY_LEAST {
             return Err(http_convert::bad_field("resume_key", "must be random, with at least 16 characters"));
         }
         let key = convert::key(&open.resume_key)?;
+        let held = held::leases(&open)?;
         let request = leasehold_api::OpenSessionRequest {
             owner_id: convert::owner(&open.owner_id)?,
             ttl_ms: open.ttl_ms,
@@ -96,6 +99,11 @@ impl Work {
         };
         let status = app.handle.status();
         let (losses, lost) = mpsc::unbounded_channel();
+        // Watched before they are asked for, so that nothing falls between the two.
+        app.losses.watch(&held, &losses);
+        let gone = held::gone(&app, opened.session_id, held.clone())
+            .await
+            .inspect_err(|_| app.losses.forget(&held, &losses))?;
         let answer = pb::Opened {
             session_id: opened.session_id.as_bytes().to_vec().into(),
             cluster_id: status.cluster.to_string(),
@@ -107,22 +115,22 @@ impl Work {
             session: opened.session_id,
             epoch: status.epoch.0,
             pending: Pending::new(),
-            held: HashSet::new(),
+            held: held.into_iter().collect(),
             losses,
             lost,
         };
-        Ok((work, answer))
+        let frame = pb::ServerFrame { opened: Some(answer), losses: gone, ..work.frame() };
+        Ok((work, frame))
     }
 
     async fn run(
         mut self,
         first: pb::ClientFrame,
-        opened: pb::Opened,
+        opening: pb::ServerFrame,
         inbound: Streaming<pb::ClientFrame>,
         out: Out,
     ) {
-        let frame = pb::ServerFrame { opened: Some(opened), ..self.frame() };
-        if out.send(Ok(frame)).await.is_ok() {
+        if out.send(Ok(opening)).await.is_ok() {
             let end = match self.take(first) {
                 Some(end) => end,
                 None => self.talk(inbound, &out).await,
@@ -218,7 +226,7 @@ impl Work {
         let mut next = Some(first);
         while let Some(loss) = next {
             self.held.remove(&loss.lease_id);
-            frame.losses.push(answer::loss(loss.lease_id, &loss.resource, loss.token, loss.reason));
+            frame.losses.push(answer::loss(loss.lease_id, &loss.resource, Some(loss.token), loss.reason));
             next = self.lost.try_recv().ok();
         }
         frame

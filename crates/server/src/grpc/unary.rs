@@ -6,13 +6,13 @@ use std::sync::Arc;
 use futures_util::Stream;
 use leasehold_api as api;
 use leasehold_api::Problem;
-use leasehold_core::{Command, ForceRelease, LockCursor, LockFilter, Query, Reply};
+use leasehold_core::{Acquire, Command, ForceRelease, LockCursor, LockFilter, Query, Reply};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::locks_server::Locks;
-use leasehold_types::{FencingToken, Permit};
+use leasehold_types::{FencingToken, Permit, RequestKey, ResourceName};
 use tonic::{Request, Response, Status, Streaming};
 
-use super::{convert, lookups, problem, session, watch};
+use super::{convert, elections, lookups, problem, session, watch};
 use crate::http::{App, convert as http_convert, unexpected};
 
 type Answered<T> = Result<Response<T>, Status>;
@@ -34,6 +34,15 @@ impl LocksService {
     async fn acquired(&self, request: pb::AcquireRequest) -> Result<pb::AcquireAnswer, Problem> {
         let key = convert::key(&request.request_key)?;
         let acquire = http_convert::acquire(convert::acquire(request)?, &self.app.limits)?;
+        self.granted(key, acquire).await
+    }
+
+    async fn campaigned(&self, request: pb::CampaignRequest) -> Result<pb::AcquireAnswer, Problem> {
+        let key = convert::key(&request.request_key)?;
+        self.granted(key, elections::campaign(&self.app, request)?).await
+    }
+
+    async fn granted(&self, key: Option<RequestKey>, acquire: Acquire) -> Result<pb::AcquireAnswer, Problem> {
         let attempt = self.app.metrics.acquire_begins(&self.app.tenant, &acquire);
         let reply = self.app.submit(key, Command::Acquire(acquire)).await;
         attempt.ends(&reply);
@@ -77,11 +86,7 @@ impl LocksService {
         match self.app.submit(key, Command::Release { lease_id }).await {
             Ok(Reply::Released { resource, token }) => {
                 self.app.losses.released(lease_id, resource.as_str(), token);
-                Ok(pb::ReleaseAnswer {
-                    resource: resource.as_str().to_owned(),
-                    fencing_token: token.get(),
-                    epoch: self.epoch(),
-                })
+                Ok(self.release_answer(&resource, token))
             }
             Ok(other) => unexpected(&other),
             Err(problem) => {
@@ -89,6 +94,11 @@ impl LocksService {
                 Err(problem)
             }
         }
+    }
+
+    fn release_answer(&self, resource: &ResourceName, token: FencingToken) -> pb::ReleaseAnswer {
+        let resource = resource.as_str().to_owned();
+        pb::ReleaseAnswer { resource, fencing_token: token.get(), epoch: self.epoch() }
     }
 
     async fn locks(&self, request: pb::ListLocksRequest) -> Result<pb::LocksPage, Problem> {
@@ -320,6 +330,31 @@ impl Locks for LocksService {
         _request: Request<pb::VerifyAuditRequest>,
     ) -> Answered<pb::VerifyAuditAnswer> {
         answered(lookups::verify_audit(&self.app).await)
+    }
+
+    async fn campaign(&self, request: Request<pb::CampaignRequest>) -> Answered<pb::AcquireAnswer> {
+        answered(self.campaigned(request.into_inner()).await)
+    }
+
+    async fn proclaim(&self, request: Request<pb::ProclaimRequest>) -> Answered<pb::ProclaimAnswer> {
+        let proclaimed = elections::proclaim(&self.app, request.into_inner()).await;
+        answered(proclaimed.map(|token| pb::ProclaimAnswer { fencing_token: token.get(), epoch: self.epoch() }))
+    }
+
+    async fn resign(&self, request: Request<pb::ResignRequest>) -> Answered<pb::ReleaseAnswer> {
+        let resigned = elections::resign(&self.app, request.into_inner()).await;
+        answered(resigned.map(|(resource, token)| self.release_answer(&resource, token)))
+    }
+
+    async fn get_election(&self, request: Request<pb::GetElectionRequest>) -> Answered<pb::ElectionAnswer> {
+        answered(elections::show(&self.app, request.into_inner()).await)
+    }
+
+    type ObserveStream = Pin<Box<dyn Stream<Item = Result<pb::LeaderChange, Status>> + Send>>;
+
+    async fn observe(&self, request: Request<pb::ObserveRequest>) -> Answered<Self::ObserveStream> {
+        let changes = elections::observe(&self.app, request.into_inner()).map_err(problem::status)?;
+        Ok(Response::new(Box::pin(changes)))
     }
 
     type WatchStream = Pin<Box<dyn Stream<Item = Result<pb::WatchEvent, Status>> + Send>>;

@@ -12,22 +12,26 @@ use super::convert::{self, bad_field};
 use super::request::{self, Query};
 use super::{App, unexpected};
 
-/// An election by its name in a path.
-pub(super) struct Election {
-    pub(super) name: String,
-    pub(super) resource: ResourceName,
+/// An election by its name.
+pub(crate) struct Election {
+    pub(crate) name: String,
+    pub(crate) resource: ResourceName,
 }
 
 impl Election {
     /// Reads the part of the path.
     pub(super) fn named(raw: &str) -> Result<Self, Problem> {
-        let name = request::path_part("name", raw)?.into_owned();
+        Self::new(request::path_part("name", raw)?.into_owned())
+    }
+
+    /// Under its plain name.
+    pub(crate) fn new(name: String) -> Result<Self, Problem> {
         Ok(Self { resource: convert::election_resource(&name)?, name })
     }
 
     /// Refuses a lease of something else: whoever names an election means that one. A lease that has ended, or that
     /// nobody knows, is left to the command itself, which may be a retry.
-    async fn check_lease(&self, app: &App, lease_id: LeaseId) -> Result<(), Problem> {
+    pub(crate) async fn check_lease(&self, app: &App, lease_id: LeaseId) -> Result<(), Problem> {
         match app.query(CoreQuery::Lease(lease_id)).await {
             Ok(Reply::Lease(lease)) if lease.resource != self.resource => {
                 Err(bad_field("leaseId", "is not of this election"))
@@ -38,7 +42,7 @@ impl Election {
 }
 
 /// Everything about the resource of an election.
-pub(super) async fn explain(app: &App, resource: &ResourceName) -> Result<Box<Explained>, Problem> {
+pub(crate) async fn explain(app: &App, resource: &ResourceName) -> Result<Box<Explained>, Problem> {
     match app.query(CoreQuery::Explain(resource.clone())).await? {
         Reply::Explained(explained) => Ok(explained),
         other => unexpected(&other),

@@ -1,4 +1,4 @@
-//! `GET /v1/elections/{name}/observe`: who leads, as server-sent events.
+//! `GET /v1/elections/{name}/observe`: who leads, as server-sent events; the same over gRPC rests on [`Observer`].
 //!
 //! The stream begins with the present state and tells every change after it. Between two leaders there is always a
 //! `vacant`, and tokens only grow. Leaders that came and went faster than the reader reads may be left out.
@@ -30,71 +30,95 @@ pub(super) fn stream(
 ) -> Result<Answer, Failure> {
     Query::read(query, &[])?;
     request::no_body(&body)?;
-    let election = Election::named(name)?;
-    let place = Arc::clone(&app.watchers)
-        .try_acquire_owned()
-        .map_err(|_| Problem::new(ErrorCode::Overloaded, "too many event streams are open"))?;
-    let observer = Observer {
-        // Before the first question, so that nothing falls between the two.
-        watch: app.handle.watch(app.tenant.clone(), WatchFrom::Now),
-        drain: app.drain.clone(),
-        app: Arc::clone(app),
-        election,
-        told: None,
-        _place: place,
-    };
-    let pieces =
-        stream::unfold(observer, |mut observer| async move { Some((observer.next().await?, observer)) });
+    let observer = Observer::begin(app, Election::named(name)?)?;
+    let pieces = stream::unfold(observer, |mut observer| async move {
+        let changes = observer.next().await?;
+        Some((piece(changes), observer))
+    });
     Ok(event_stream(pieces))
 }
 
-/// What the reader knows.
-enum Told {
-    Leads(Leader),
-    Vacant,
+fn piece(changes: Vec<Change>) -> Bytes {
+    let mut text = String::new();
+    for change in &changes {
+        match change {
+            Change::Leads(leader) => write_frame(&mut text, "leader", None, leader),
+            Change::Vacant { last } => {
+                write_frame(&mut text, "vacant", None, &VacantEvent { fencing_token: *last });
+            }
+        }
+    }
+    if text.is_empty() { Bytes::from_static(b": still here\n\n") } else { text.into() }
 }
 
-struct Observer {
+/// What an observer is told.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Change {
+    /// Somebody leads, or proclaims something else.
+    Leads(Leader),
+    /// Nobody leads.
+    Vacant {
+        /// The token of the last leader.
+        last: Option<FencingToken>,
+    },
+}
+
+/// Follows one election.
+pub(crate) struct Observer {
     watch: Watch,
     drain: watch::Receiver<bool>,
     app: Arc<App>,
     election: Election,
-    /// `None` before the first answer.
-    told: Option<Told>,
+    /// What the reader knows; `None` before the first answer.
+    told: Option<Change>,
     _place: OwnedSemaphorePermit,
 }
 
 impl Observer {
-    /// The next piece of the stream; `None` ends it, and a reader that comes again is told the state again.
-    async fn next(&mut self) -> Option<Bytes> {
+    /// Takes a place among the event streams.
+    pub(crate) fn begin(app: &Arc<App>, election: Election) -> Result<Self, Problem> {
+        let place = Arc::clone(&app.watchers)
+            .try_acquire_owned()
+            .map_err(|_| Problem::new(ErrorCode::Overloaded, "too many event streams are open"))?;
+        Ok(Self {
+            // Before the first question, so that nothing falls between the two.
+            watch: app.handle.watch(app.tenant.clone(), WatchFrom::Now),
+            drain: app.drain.clone(),
+            app: Arc::clone(app),
+            election,
+            told: None,
+            _place: place,
+        })
+    }
+
+    /// What is new, and nothing as a sign of life; `None` ends the stream, and a reader that comes again is told the
+    /// state again.
+    pub(crate) async fn next(&mut self) -> Option<Vec<Change>> {
         if self.told.is_none() {
-            return self.look().await.map(Into::into);
+            return self.look().await;
         }
         loop {
             let items = tokio::select! {
                 biased;
                 () = super::draining(&mut self.drain) => return None,
                 items = self.watch.next() => items.ok()?,
-                () = tokio::time::sleep(patience::HEARTBEAT) => {
-                    // A sign of life is a claim that nothing was missed: it rests on a look (R1).
-                    let text = self.look().await?;
-                    return Some(if text.is_empty() { Bytes::from_static(b": still here\n\n") } else { text.into() });
-                }
+                // A sign of life is a claim that nothing was missed: it rests on a look (R1).
+                () = tokio::time::sleep(patience::HEARTBEAT) => return self.look().await,
             };
-            let text = self.follow(items).await?;
-            if !text.is_empty() {
-                return Some(text.into());
+            let changes = self.follow(items).await?;
+            if !changes.is_empty() {
+                return Some(changes);
             }
         }
     }
 
     /// Tells endings as they are told to us, so that a short vacancy is seen; for everything else looks.
-    async fn follow(&mut self, items: Vec<WatchItem>) -> Option<String> {
-        let (mut text, mut look) = (String::new(), false);
+    async fn follow(&mut self, items: Vec<WatchItem>) -> Option<Vec<Change>> {
+        let (mut changes, mut look) = (Vec::new(), false);
         for item in items {
             match item {
                 WatchItem::Event { event, .. } if self.is_ours(&event) => match event.kind {
-                    EventKind::Ended { .. } => self.ended(&mut text, event.token),
+                    EventKind::Ended { .. } => self.ended(&mut changes, event.token),
                     EventKind::Granted { .. } | EventKind::Proclaimed => look = true,
                     EventKind::Queued | EventKind::Renewed { .. } => {}
                 },
@@ -103,9 +127,9 @@ impl Observer {
             }
         }
         if look {
-            text.push_str(&self.look().await?);
+            changes.extend(self.look().await?);
         }
-        Some(text)
+        Some(changes)
     }
 
     fn is_ours(&self, event: &Event) -> bool {
@@ -113,37 +137,35 @@ impl Observer {
     }
 
     /// Asks who leads, and tells what is new.
-    async fn look(&mut self) -> Option<String> {
+    async fn look(&mut self) -> Option<Vec<Change>> {
         let explained = explain(&self.app, &self.election.resource).await.ok()?;
-        let mut text = String::new();
+        let mut changes = Vec::new();
         match (convert::leader(&explained), &self.told) {
-            (Some(leader), Some(Told::Leads(told))) if leader == *told => {}
+            (Some(leader), Some(Change::Leads(told))) if leader == *told => {}
             (Some(leader), told) => {
-                if let Some(Told::Leads(before)) = told
+                if let Some(Change::Leads(before)) = told
                     && before.fencing_token != leader.fencing_token
                 {
-                    self.ended(&mut text, Some(before.fencing_token));
+                    self.ended(&mut changes, Some(before.fencing_token));
                 }
-                write_frame(&mut text, "leader", None, &leader);
-                self.told = Some(Told::Leads(leader));
+                self.tell(&mut changes, Change::Leads(leader));
             }
-            (None, Some(Told::Leads(told))) => self.ended(&mut text, Some(told.fencing_token)),
-            (None, Some(Told::Vacant)) => {}
-            (None, None) => {
-                write_frame(&mut text, "vacant", None, &VacantEvent { fencing_token: explained.last_token });
-                self.told = Some(Told::Vacant);
-            }
+            (None, Some(Change::Leads(told))) => self.ended(&mut changes, Some(told.fencing_token)),
+            (None, Some(Change::Vacant { .. })) => {}
+            (None, None) => self.tell(&mut changes, Change::Vacant { last: explained.last_token }),
         }
-        Some(text)
+        Some(changes)
     }
 
     /// The leader with this token leads no longer; one that was never told, or told already, is not told.
-    fn ended(&mut self, text: &mut String, token: Option<FencingToken>) {
-        if let Some(Told::Leads(leader)) = &self.told
-            && Some(leader.fencing_token) == token
-        {
-            write_frame(text, "vacant", None, &VacantEvent { fencing_token: token });
-            self.told = Some(Told::Vacant);
+    fn ended(&mut self, changes: &mut Vec<Change>, token: Option<FencingToken>) {
+        if matches!(&self.told, Some(Change::Leads(leader)) if Some(leader.fencing_token) == token) {
+            self.tell(changes, Change::Vacant { last: token });
         }
+    }
+
+    fn tell(&mut self, changes: &mut Vec<Change>, change: Change) {
+        self.told = Some(change.clone());
+        changes.push(change);
     }
 }

@@ -29,6 +29,9 @@ pub(super) fn put(done: Done, frame: &mut pb::ServerFrame) {
             ttl_ms: renewed.ttl_ms,
             expires_at_ms: renewed.expires_at.0,
         }),
+        Ok(Reply::Proclaimed { token, .. }) => {
+            Outcome::Proclaimed(pb::StreamProclaimed { fencing_token: token.get() })
+        }
         Ok(other) => unexpected(&other),
     };
     frame.answers.push(pb::Answer { id, outcome: Some(outcome) });
@@ -42,16 +45,21 @@ fn kept_alive(id: u64, renewed: SessionRenewed, frame: &mut pb::ServerFrame) {
         lock_count: renewed.lock_count as u64,
     });
     for ended in renewed.ended {
-        frame.losses.push(loss(ended.lease_id, ended.resource.as_str(), ended.token, ended.reason));
+        frame.losses.push(loss(ended.lease_id, ended.resource.as_str(), Some(ended.token), ended.reason));
     }
 }
 
 /// A loss as it is told.
-pub(super) fn loss(lease_id: LeaseId, resource: &str, token: FencingToken, reason: EndReason) -> pb::Loss {
+pub(super) fn loss(
+    lease_id: LeaseId,
+    resource: &str,
+    token: Option<FencingToken>,
+    reason: EndReason,
+) -> pb::Loss {
     pb::Loss {
         lease_id: lease_id.as_bytes().to_vec().into(),
         resource: resource.to_owned(),
-        fencing_token: token.get(),
+        fencing_token: token.map_or(0, FencingToken::get),
         reason: convert::end_reason(reason).into(),
     }
 }

@@ -23,6 +23,7 @@ pub(super) enum Asked {
     Acquire(u64, LeaseId),
     Release(u64, LeaseId),
     Renew(u64),
+    Proclaim(u64),
     KeepAlive(u64),
     /// Not understood.
     Nothing(u64),
@@ -40,7 +41,11 @@ impl Asked {
             Some(Ask::Release(ask)) => {
                 lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
             }
+            Some(Ask::Resign(ask)) => {
+                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
+            }
             Some(Ask::Renew(_)) => Self::Renew(id),
+            Some(Ask::Proclaim(_)) => Self::Proclaim(id),
             None => Self::Nothing(id),
         }
     }
@@ -51,6 +56,7 @@ impl Asked {
             Self::Acquire(id, _)
             | Self::Release(id, _)
             | Self::Renew(id)
+            | Self::Proclaim(id)
             | Self::KeepAlive(id)
             | Self::Nothing(id) => id,
         }
@@ -103,14 +109,24 @@ pub(super) fn keep_alive(
 fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
     match request.ask {
         Some(Ask::Acquire(ask)) => {
-            Ok(Command::Acquire(http_convert::acquire(convert::stream_acquire(ask, session)?, &app.limits)?))
+            Ok(Command::Acquire(convert::stream_acquire(ask, session, &app.limits)?))
         }
         Some(Ask::Release(ask)) => Ok(Command::Release { lease_id: convert::lease_bytes(&ask.lease_id)? }),
         Some(Ask::Renew(ask)) => {
             let lease_id = convert::lease_bytes(&ask.lease_id)?;
             Ok(Command::Renew(http_convert::renew(lease_id, api::RenewRequest::default(), &app.limits)?))
         }
-        None => Err(http_convert::bad_field("ask", "is none of acquire, release, renew")),
+        Some(Ask::Proclaim(ask)) => {
+            let lease_id = convert::lease_bytes(&ask.lease_id)?;
+            Ok(Command::Proclaim { lease_id, value: http_convert::value(ask.value)? })
+        }
+        Some(Ask::Resign(ask)) => {
+            let to = convert::given(&ask.to).map(convert::owner).transpose()?;
+            Ok(Command::Resign { lease_id: convert::lease_bytes(&ask.lease_id)?, to })
+        }
+        None => {
+            Err(http_convert::bad_field("ask", "is none of acquire, release, renew, proclaim, resign"))
+        }
     }
 }
 
