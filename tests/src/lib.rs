@@ -14,12 +14,11 @@
 pub mod binary;
 pub mod console;
 mod http;
-mod seed;
 mod server;
 mod wait;
 
 pub use http::{Answer, Http};
-pub use seed::Seed;
+pub use leasehold_testbed::Seed;
 pub use server::{Server, free_port};
 pub use wait::{Stopwatch, until};
 

@@ -6,7 +6,8 @@
 //! stays in the temporary directory.
 //!
 //! Engines run with their durability on. Speed bought with durability is asked for by name: [`Setup::without_fsync`].
-//! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures.
+//! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures. A [`Proxy`]
+//! in front of any of them does what networks do. [`Seed`] is chance that can be repeated.
 //!
 //! What it does not do: install anything, use a running service of the machine, or hide a missing engine. When a
 //! program is not found, the call panics with the name of the Debian package that has it.
@@ -23,12 +24,16 @@ mod mariadb;
 mod member;
 mod memory;
 mod postgres;
+mod proxy;
 mod redis;
+mod seed;
 mod server;
 mod setup;
 mod shared;
 mod zookeeper;
 
+pub use proxy::{Fault, Passage, Proxy};
+pub use seed::Seed;
 pub use server::Server;
 pub use setup::Setup;
 pub use shared::Shared;

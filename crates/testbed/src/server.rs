@@ -1,7 +1,7 @@
 //! The guard of a running engine.
 
 use std::fs::{self, Permissions};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
@@ -42,6 +42,15 @@ impl Server {
     /// One address for each member.
     pub fn endpoints(&self) -> &[String] {
         &self.endpoints
+    }
+
+    /// Where each member listens, without the rest of a URL.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let address = |endpoint: &String| {
+            let behind = endpoint.rsplit(['@', '/']).find(|part| part.contains(':'));
+            behind.and_then(|text| text.parse().ok()).expect("an endpoint names an address and a port")
+        };
+        self.endpoints.iter().map(address).collect()
     }
 
     /// The directory with the engine's data.

@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
-mod proxy;
 
 mod damage;
 mod fencing;

@@ -1,10 +1,9 @@
 //! Outcomes that are unknown, and how they are resolved (J2, J3).
 
 use leasehold_journal::{Confirmation, Journal, Outcome};
-use leasehold_testbed::{etcd, etcd_cluster};
+use leasehold_testbed::{Fault, Proxy, etcd, etcd_cluster};
 
 use crate::kit::{Node, claim, journal, journal_at, read_all};
-use crate::proxy::Proxy;
 
 fn is_unknown(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(_))
@@ -48,11 +47,11 @@ async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = etcd();
-    let proxy = Proxy::before(server.url()).await;
-    let mut node = Node::open(&journal_at(proxy.url())).await;
+    let proxy = Proxy::before(server.addresses()[0]);
+    let mut node = Node::open(&journal_at(&format!("etcd://{}", proxy.address()))).await;
     for round in 1..=5 {
         let batch = node.batch("answer lost");
-        proxy.lose_next_answer();
+        proxy.inject(Fault::LoseAnswer);
         let outcome = node.append(&batch).await;
         assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
         assert_eq!(node.resolve(&batch).await, Outcome::Committed, "round {round}");

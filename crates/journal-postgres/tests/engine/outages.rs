@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use leasehold_journal::{Confirmation, Journal, Outcome};
 use leasehold_journal_postgres::PostgresJournal;
-use leasehold_testbed::postgres;
+use leasehold_testbed::{Fault, Proxy, postgres};
 
 use crate::kit::{Node, config, journal, raw, read_all};
-use crate::proxy::Proxy;
 
 const CANCEL_WAITING: &str =
     "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
@@ -71,11 +70,11 @@ async fn a_paused_engine_is_unknown_in_time() {
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = postgres();
-    let proxy = Proxy::before(server.url()).await;
-    let mut node = Node::open(&journal(proxy.url())).await;
+    let proxy = Proxy::before(server.addresses()[0]);
+    let mut node = Node::open(&journal(&proxy.in_url(server.url()))).await;
     for round in 1..=5 {
         let batch = node.batch("answer lost");
-        proxy.lose_next_answer();
+        proxy.inject(Fault::LoseAnswer);
         let outcome = node.append(&batch).await;
         assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
         assert_eq!(node.append(&batch).await, Outcome::Committed, "round {round}");

@@ -3,14 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
-mod proxy;
 
 use leasehold_journal::{Confirmation, Journal, OpenError, Outcome};
-use leasehold_testbed::{Setup, redis, redis_with};
+use leasehold_testbed::{Fault, Proxy, Setup, redis, redis_with};
 use leasehold_types::{Durability, Slot};
 
 use kit::{Node, claim, journal, read_all};
-use proxy::Proxy;
 
 fn is_unknown(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(_))
@@ -58,11 +56,11 @@ async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = redis();
-    let proxy = Proxy::before(server.url()).await;
-    let mut node = Node::open(&journal(proxy.url())).await;
+    let proxy = Proxy::before(server.addresses()[0]);
+    let mut node = Node::open(&journal(&proxy.in_url(server.url()))).await;
     for round in 1..=5 {
         let batch = node.batch("answer lost");
-        proxy.lose_next_answer();
+        proxy.inject(Fault::LoseAnswer);
         let outcome = node.append(&batch).await;
         assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
         assert_eq!(node.append(&batch).await, Outcome::Committed, "round {round}");

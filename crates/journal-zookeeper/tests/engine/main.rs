@@ -3,14 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
-mod proxy;
 
 use leasehold_journal::{Claim, Confirmation, Journal, OpenError, Outcome, ReadError};
-use leasehold_testbed::{Server, zookeeper};
+use leasehold_testbed::{Fault, Proxy, Server, zookeeper};
 use leasehold_types::Slot;
 
 use kit::{Node, claim, journal, read_all};
-use proxy::Proxy;
 
 fn is_unknown(outcome: &Outcome) -> bool {
     matches!(outcome, Outcome::Unknown(_))
@@ -63,11 +61,11 @@ async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = zookeeper();
-    let proxy = Proxy::before(server.url()).await;
-    let mut node = Node::open(&journal(proxy.url())).await;
+    let proxy = Proxy::before(server.addresses()[0]);
+    let mut node = Node::open(&journal(&format!("zookeeper://{}", proxy.address()))).await;
     for round in 1..=3 {
         let batch = node.batch("answer lost");
-        proxy.lose_next_answer();
+        proxy.inject(Fault::LoseAnswer);
         let mut outcome = node.append(&batch).await;
         while is_unknown(&outcome) {
             outcome = node.append(&batch).await;

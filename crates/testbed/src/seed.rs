@@ -5,6 +5,11 @@
 pub struct Seed(u64);
 
 impl Seed {
+    /// From this number.
+    pub const fn new(number: u64) -> Self {
+        Self(number)
+    }
+
     /// From `LEASEHOLD_SEED`, or else the given number.
     pub fn from_env(otherwise: u64) -> Self {
         let named = std::env::var("LEASEHOLD_SEED").ok();
