@@ -14,7 +14,7 @@ use crate::reply::AuditVerified;
 pub struct AuditEntry {
     /// Its number, from 1, without gaps.
     pub seq: u64,
-    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`.
+    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`.
     pub action: AuditAction,
     /// Which tenant; empty for actions on the whole journal.
     pub tenant: Box<str>,
@@ -45,11 +45,14 @@ pub enum AuditAction {
     SessionEnd,
     /// Raised generation and token floor.
     Recover,
+    /// Raised the format of facts.
+    UpgradeFinish,
 }
 
 impl AuditAction {
     /// Every action; its place in this list is its byte in journals.
-    pub(crate) const ALL: [Self; 3] = [Self::ForceRelease, Self::SessionEnd, Self::Recover];
+    pub(crate) const ALL: [Self; 4] =
+        [Self::ForceRelease, Self::SessionEnd, Self::Recover, Self::UpgradeFinish];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -57,6 +60,7 @@ impl AuditAction {
             Self::ForceRelease => "FORCE_RELEASE",
             Self::SessionEnd => "SESSION_END",
             Self::Recover => "RECOVER",
+            Self::UpgradeFinish => "UPGRADE_FINISH",
         }
     }
 }

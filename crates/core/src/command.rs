@@ -5,6 +5,8 @@ use leasehold_types::{
     TenantName, Ttl,
 };
 
+use crate::secret::ClusterSecret;
+
 /// The node's name for one command; the reply comes back under it. Unique within one life of a node, and growing.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct Ticket(pub u64);
@@ -70,6 +72,8 @@ pub enum Command {
     ForceRelease(ForceRelease),
     /// Raise generation and token floor after a loss (`recover`, `restore`).
     Recover(Recover),
+    /// Let facts of a newer format into the journal (`upgrade finish`).
+    RaiseFormat(RaiseFormat),
     /// Ask without changing anything.
     Query(Query),
 }
@@ -214,6 +218,17 @@ pub enum ForceTarget {
 pub struct Recover {
     /// Every later token is above this.
     pub token_floor: u64,
+    /// Who and why.
+    pub operator: Operator,
+}
+
+/// Let facts of a newer format into the journal. Whoever asks has made sure that no older node is alive (N10).
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RaiseFormat {
+    /// The format that is wanted; one that the journal has already is no change.
+    pub format: u8,
+    /// What becomes the secret of the nodes if they have none yet.
+    pub secret: ClusterSecret,
     /// Who and why.
     pub operator: Operator,
 }

@@ -4,8 +4,8 @@ use leasehold_types::{
     EndReason, Generation, LeaseId, Now, OwnerId, RequestKey, ResourceKey, SessionId, TenantName, limits,
 };
 
-use crate::command::{ForceRelease, ForceTarget, Recover};
-use crate::fact::{Fact, Forced, SessionEnd};
+use crate::command::{ForceRelease, ForceTarget, RaiseFormat, Recover};
+use crate::fact::{Fact, Forced, RaisedBy, SessionEnd};
 use crate::fingerprint;
 use crate::journaled::name_of;
 use crate::lease::LeaseIx;
@@ -222,6 +222,26 @@ impl LockTable {
                 }
             },
         }
+    }
+
+    /// Decides `upgrade finish`: the gate before facts of a newer format.
+    pub(crate) fn raise_format(
+        &mut self,
+        raise: RaiseFormat,
+        identity: Option<Box<str>>,
+        now: Now,
+        out: &mut Decision,
+    ) -> Reply {
+        let before = self.journaled.format;
+        let format = raise.format.max(before);
+        if format > before {
+            let by = Some(Box::new(RaisedBy { operator: raise.operator, identity }));
+            self.record(Fact::FormatRaised { format, by, at: now.wall }, now, out);
+            if self.journaled.secret.is_none() {
+                self.record(Fact::SecretMade(raise.secret), now, out);
+            }
+        }
+        Reply::FormatRaised { format, before }
     }
 
     pub(crate) fn recover(

@@ -7,6 +7,7 @@ use leasehold_types::{
 };
 
 use crate::command::{ForceTarget, Operator, Sharing};
+use crate::secret::ClusterSecret;
 
 /// One thing that happened. Every prefix of a journal's facts is a lawful state.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -122,6 +123,54 @@ pub enum Fact {
     Resigned,
     /// A node took the journal over: the first fact of its epoch, where several nodes share a journal.
     TookOver(Box<TookOver>),
+    /// The nodes of this journal share a secret from now on (N7). Since format 2.
+    SecretMade(ClusterSecret),
+    /// Facts of this format may follow (N10). Since format 2.
+    FormatRaised {
+        /// The format, of this fact already.
+        format: u8,
+        /// Who asked for it; is then its own audit entry. Nobody where a new journal begins with it.
+        by: Option<Box<RaisedBy>>,
+        /// For people.
+        at: WallTime,
+    },
+}
+
+impl Fact {
+    /// The oldest format that has this kind of fact. A kind keeps its bytes for ever: a fact with more to say is another
+    /// kind, of a newer format.
+    pub const fn format(&self) -> u8 {
+        match self {
+            Self::Granted(_)
+            | Self::Released { .. }
+            | Self::Expired { .. }
+            | Self::SessionOpened(_)
+            | Self::SessionEnded { .. }
+            | Self::ForceReleased(_)
+            | Self::TtlChanged { .. }
+            | Self::Noted { .. }
+            | Self::NoteCleared { .. }
+            | Self::DelayEnded { .. }
+            | Self::IdClosed { .. }
+            | Self::Forgotten { .. }
+            | Self::EndingsSeen { .. }
+            | Self::Recovered { .. }
+            | Self::Proclaimed { .. }
+            | Self::Resigned
+            | Self::TookOver(_) => 1,
+            Self::SecretMade(_) => 2,
+            Self::FormatRaised { format, .. } => *format,
+        }
+    }
+}
+
+/// Who raised the format.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RaisedBy {
+    /// Who and why.
+    pub operator: Operator,
+    /// The authenticated caller.
+    pub identity: Option<Box<str>>,
 }
 
 /// A node took the journal over. Standbys learn from it where the active node is.

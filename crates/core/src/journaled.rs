@@ -9,13 +9,15 @@ use leasehold_types::{
 
 use crate::arena::Arena;
 use crate::audit::{Action, AuditAction, AuditLog};
+use crate::codec::FIRST_FORMAT;
 use crate::event::{Event, EventKind};
-use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
+use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
 use crate::fingerprint;
 use crate::lease::{Lease, LeaseIx, Life, Note, Session, SessionIx};
 use crate::outcomes::{EndedLease, EndedSession, Keyed, Outcomes, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
+use crate::secret::ClusterSecret;
 use crate::table::Counts;
 
 /// The part of the table that facts alone change, and that snapshots hold. The same facts give the same state, from
@@ -38,6 +40,13 @@ pub struct Journaled {
     pub(crate) generation: Generation,
     /// Who took the journal over last and has not resigned since.
     pub(crate) active: Option<Box<TookOver>>,
+    /// The newest format of facts that may be in the journal (N10).
+    pub(crate) format: u8,
+    /// What the nodes of this journal prove to each other with (N7).
+    pub(crate) secret: Option<ClusterSecret>,
+    /// The token floor of the last recovery: who has seen no more than this of an earlier generation has nothing to fear.
+    /// Forgotten by a snapshot of format 1.
+    pub(crate) recovered_above: Option<u64>,
 }
 
 /// What a fact changed, for the volatile part and for events.
@@ -114,6 +123,9 @@ impl Journaled {
             last_token: 0,
             generation: Generation(1),
             active: None,
+            format: FIRST_FORMAT,
+            secret: None,
+            recovered_above: None,
         }
     }
 
@@ -140,6 +152,21 @@ impl Journaled {
     /// Whether it still is the active one, its epoch tells.
     pub fn active(&self) -> Option<&TookOver> {
         self.active.as_deref()
+    }
+
+    /// The newest format of facts that may be in the journal, and the one that is written (N10).
+    pub fn format(&self) -> u8 {
+        self.format
+    }
+
+    /// The secret of the journal's nodes, once there is one.
+    pub fn secret(&self) -> Option<&ClusterSecret> {
+        self.secret.as_ref()
+    }
+
+    /// The token floor of the last recovery, as far as it is known.
+    pub fn recovered_above(&self) -> Option<u64> {
+        self.recovered_above
     }
 
     /// Sizes, without waiters: those are not journaled.
@@ -225,6 +252,7 @@ impl Journaled {
             Fact::Recovered { generation, token_floor, operator, identity, at } => {
                 assert!(*generation > self.generation, "a generation only grows");
                 self.generation = *generation;
+                self.recovered_above = Some(*token_floor);
                 self.last_token = self.last_token.max(*token_floor);
                 let identity = identity.as_deref();
                 let (action, tokens) = (AuditAction::Recover, vec![*token_floor]);
@@ -245,6 +273,18 @@ impl Journaled {
             }
             Fact::Resigned => self.active = None,
             Fact::TookOver(took_over) => self.active = Some(took_over.clone()),
+            Fact::SecretMade(secret) => self.secret = Some(secret.clone()),
+            Fact::FormatRaised { format, by, at } => self.raise_format(*format, by.as_deref(), *at),
+        }
+    }
+
+    fn raise_format(&mut self, format: u8, by: Option<&RaisedBy>, at: WallTime) {
+        assert!(format > self.format, "a format only grows");
+        self.format = format;
+        if let Some(RaisedBy { operator, identity }) = by {
+            let (action, identity) = (AuditAction::UpgradeFinish, identity.as_deref());
+            let tokens = Vec::new();
+            self.audit.add(Action { action, tenant: "", resource: None, operator, identity, tokens, at });
         }
     }
 

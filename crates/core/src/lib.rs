@@ -28,12 +28,14 @@ mod queue;
 mod renewal;
 mod reply;
 mod resource;
+mod secret;
 mod table;
 
 pub use audit::{AuditAction, AuditEntry};
 pub use command::*;
 pub use event::{Event, EventKind};
-pub use fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
+pub use fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
 pub use journaled::Journaled;
 pub use reply::*;
+pub use secret::ClusterSecret;
 pub use table::{Counts, Decision, EventAt, LockTable, Settings};

@@ -56,6 +56,13 @@ pub enum Reply {
         /// Every later token is above this.
         token_floor: u64,
     },
+    /// The journal has this format now.
+    FormatRaised {
+        /// The format.
+        format: u8,
+        /// The one before; the same if there was nothing to raise.
+        before: u8,
+    },
     /// Answer to [`crate::Query::Lease`].
     Lease(Box<LeaseView>),
     /// Answer to [`crate::Query::Locks`].

@@ -200,6 +200,7 @@ impl LockTable {
                 Some(self.force_release(&tenant, force, identity, key, now, &mut out))
             }
             Command::Recover(recover) => Some(self.recover(recover, identity, now, &mut out)),
+            Command::RaiseFormat(raise) => Some(self.raise_format(raise, identity, now, &mut out)),
             Command::Query(query) => Some(self.query(&tenant, query, now)),
         };
         // The command's own answer comes before those of waiters that it made room for.
@@ -251,9 +252,13 @@ impl LockTable {
         Counts { waiters: self.queues.len(), ..self.journaled.counts() }
     }
 
-    /// A fact that the node decides itself: it took the journal over, or resigns.
+    /// A fact that the node decides itself: it founded the journal, took it over, made a secret for its nodes, or
+    /// resigns.
     pub fn mark(&mut self, fact: &Fact) {
-        let lawful = matches!(fact, Fact::TookOver(_) | Fact::Resigned);
+        let lawful = matches!(
+            fact,
+            Fact::TookOver(_) | Fact::Resigned | Fact::SecretMade(_) | Fact::FormatRaised { by: None, .. }
+        );
         assert!(lawful, "every other fact comes of a command or of time");
         self.journaled.apply(fact, &mut Vec::new());
     }

@@ -14,7 +14,9 @@ mod bodies;
 mod outbox;
 mod work;
 
-use leasehold_core::{Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver};
+use leasehold_core::{
+    ClusterSecret, Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver,
+};
 use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
@@ -65,13 +67,13 @@ pub struct State {
 impl State {
     /// A loop over a restored table, after `tail`, in an epoch claimed with `nonce`.
     pub fn new(table: LockTable, epoch: Epoch, nonce: Nonce, tail: Tail, limits: Limits) -> Self {
-        let durable_counts = table.counts();
+        let (durable_counts, format) = (table.counts(), table.journaled().format());
         Self {
             table,
             epoch,
             nonce,
             tail,
-            bodies: Bodies::new(limits.body_bytes),
+            bodies: Bodies::new(limits.body_bytes, format),
             outbox: Outbox::default(),
             flight: None,
             durable: 0,
@@ -118,6 +120,25 @@ impl State {
     pub fn resign(&mut self) {
         self.table.mark(&Fact::Resigned);
         self.bodies.push(&Fact::Resigned);
+    }
+
+    /// Begins an empty journal in this format, with its first batch: there is no older node that could read it (N10).
+    pub fn found(&mut self, format: u8, at: WallTime) {
+        if format > self.table.journaled().format() {
+            let fact = Fact::FormatRaised { format, by: None, at };
+            self.table.mark(&fact);
+            self.bodies.hold(fact);
+        }
+    }
+
+    /// Makes the secret that nodes prove themselves to each other with (N7), if they have none.
+    pub fn make_secret(&mut self, secret: ClusterSecret) {
+        let journaled = self.table.journaled();
+        let fact = Fact::SecretMade(secret);
+        if journaled.secret().is_none() && journaled.format() >= fact.format() {
+            self.table.mark(&fact);
+            self.bodies.push(&fact);
+        }
     }
 
     /// Says who took the journal over and where it is reached: the first fact of an epoch, so before anything is taken.

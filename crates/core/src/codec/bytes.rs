@@ -155,6 +155,7 @@ impl Encoder {
 pub(crate) struct Decoder<'a> {
     bytes: &'a [u8],
     at: usize,
+    format: u8,
 }
 
 type Read<T> = Result<T, CodecError>;
@@ -162,12 +163,18 @@ type Read<T> = Result<T, CodecError>;
 impl<'a> Decoder<'a> {
     /// Begins after the format byte.
     pub(crate) fn new(bytes: &'a [u8]) -> Read<Self> {
-        let mut decoder = Self { bytes, at: 0 };
-        match decoder.byte()? {
+        let mut decoder = Self { bytes, at: 0, format: 0 };
+        decoder.format = decoder.byte()?;
+        match decoder.format {
             format if format > FORMAT => Err(CodecError::TooNew(format)),
             0 => decoder.malformed("a format number"),
             _ => Ok(decoder),
         }
+    }
+
+    /// The format of what is read.
+    pub(crate) const fn format(&self) -> u8 {
+        self.format
     }
 
     pub(crate) fn is_at_end(&self) -> bool {

@@ -2,7 +2,8 @@
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
-use crate::fact::{Fact, Forced, Granted, LifeId, SessionBegan, SessionEnd, TookOver};
+use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
+use crate::secret::ClusterSecret;
 use leasehold_types::{Epoch, Generation};
 
 impl Encoder {
@@ -93,7 +94,22 @@ impl Encoder {
                 self.byte(17);
                 self.took_over(took_over);
             }
+            Fact::SecretMade(secret) => {
+                self.byte(18);
+                self.bytes32(secret.as_bytes());
+            }
+            Fact::FormatRaised { format, by, at } => {
+                self.byte(19);
+                self.byte(*format);
+                self.optional(by.as_deref(), Self::raised_by);
+                self.wall(*at);
+            }
         }
+    }
+
+    fn raised_by(&mut self, by: &RaisedBy) {
+        self.operator(&by.operator);
+        self.identity(by.identity.as_deref());
     }
 
     pub(crate) fn took_over(&mut self, took_over: &TookOver) {
@@ -198,8 +214,23 @@ impl Decoder<'_> {
             15 => Fact::Resigned,
             16 => Fact::Proclaimed { lease_id: self.lease_id()?, value: self.boxed_text()? },
             17 => Fact::TookOver(Box::new(self.took_over()?)),
+            18 => Fact::SecretMade(ClusterSecret::from_bytes(self.bytes32()?)),
+            19 => self.format_raised()?,
             _ => return self.malformed("a kind of fact"),
         })
+    }
+
+    /// A body begins with the format that it raises to, so that an older version is told by the first byte.
+    fn format_raised(&mut self) -> Result<Fact, CodecError> {
+        let (format, by, at) = (self.byte()?, self.optional(Self::raised_by)?, self.wall()?);
+        if format != self.format() {
+            return self.malformed("the format of its body");
+        }
+        Ok(Fact::FormatRaised { format, by, at })
+    }
+
+    fn raised_by(&mut self) -> Result<Box<RaisedBy>, CodecError> {
+        Ok(Box::new(RaisedBy { operator: self.operator()?, identity: self.identity()? }))
     }
 
     pub(crate) fn took_over(&mut self) -> Result<TookOver, CodecError> {

@@ -10,8 +10,11 @@ pub use snapshot::{SnapshotDecoder, encode_snapshot};
 pub(crate) use self::bytes::{Decoder, Encoder};
 use crate::fact::Fact;
 
-/// The format that this version writes. It reads this one and every older one.
-pub const FORMAT: u8 = 1;
+/// The newest format that this version knows. It reads this one and every older one, and writes the one that the journal
+/// has (N10): see [`Journaled::format`](crate::Journaled::format).
+pub const FORMAT: u8 = 2;
+/// The format of a journal in which no fact says another.
+pub const FIRST_FORMAT: u8 = 1;
 
 /// Why bytes cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -29,9 +32,15 @@ pub enum CodecError {
     },
 }
 
-/// Begins the body of a batch: the format byte. Facts are then added with [`encode_fact`].
-pub fn begin_body(out: &mut Vec<u8>) {
-    out.push(FORMAT);
+/// Begins the body of a batch: the format byte. Facts of this format or an older one are then added with
+/// [`encode_fact`].
+pub fn begin_body(format: u8, out: &mut Vec<u8>) {
+    out.push(format);
+}
+
+/// The format of a body or of a chunk of a snapshot, whether this version knows it or not.
+pub fn format_of(bytes: &[u8]) -> Option<u8> {
+    bytes.first().copied()
 }
 
 /// Adds one fact to a body.

@@ -4,14 +4,15 @@
 use bytes::Bytes;
 use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName, limits};
 
+use super::CodecError;
 use super::bytes::{Decoder, Encoder};
-use super::{CodecError, FORMAT};
 use crate::fingerprint;
 use crate::journaled::Journaled;
 use crate::lease::{Lease, Note, Session};
 use crate::outcomes::{EndedLease, EndedSession, Keyed, Remembered, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
+use crate::secret::ClusterSecret;
 
 /// Writes the journaled part as chunks of about `chunk_bytes`, each of whole records.
 ///
@@ -22,13 +23,17 @@ pub fn encode_snapshot<E>(
     chunk_bytes: usize,
     sink: &mut dyn FnMut(Bytes) -> Result<(), E>,
 ) -> Result<(), E> {
-    let mut chunks = Chunks { encoder: Encoder::over(vec![FORMAT]), records: 0, chunk_bytes, sink };
+    let (encoder, format) = (Encoder::over(vec![state.format]), state.format);
+    let mut chunks = Chunks { encoder, format, records: 0, chunk_bytes, sink };
     chunks.record(|encoder| encoder.meta(state))?;
     if let Some(active) = &state.active {
         chunks.record(|encoder| {
             encoder.byte(7);
             encoder.took_over(active);
         })?;
+    }
+    if state.format >= 2 {
+        chunks.since_format_2(state)?;
     }
     for ix in state.session_ids.values() {
         chunks.record(|encoder| encoder.session(state.sessions.get(*ix)))?;
@@ -58,6 +63,7 @@ pub fn encode_snapshot<E>(
 
 struct Chunks<'a, E> {
     encoder: Encoder,
+    format: u8,
     records: u64,
     chunk_bytes: usize,
     sink: &'a mut dyn FnMut(Bytes) -> Result<(), E>,
@@ -70,8 +76,25 @@ impl<E> Chunks<'_, E> {
         if self.encoder.len() < self.chunk_bytes {
             return Ok(());
         }
-        let full = std::mem::replace(&mut self.encoder, Encoder::over(vec![FORMAT]));
+        let full = std::mem::replace(&mut self.encoder, Encoder::over(vec![self.format]));
         (self.sink)(full.into_bytes().into())
+    }
+
+    /// What an older version could not read, and has no need of.
+    fn since_format_2(&mut self, state: &Journaled) -> Result<(), E> {
+        if let Some(secret) = &state.secret {
+            self.record(|encoder| {
+                encoder.byte(8);
+                encoder.bytes32(secret.as_bytes());
+            })?;
+        }
+        if let Some(floor) = state.recovered_above {
+            self.record(|encoder| {
+                encoder.byte(9);
+                encoder.number(floor);
+            })?;
+        }
+        Ok(())
     }
 
     /// The last record counts the others, so that a missing chunk is noticed here too.
@@ -249,6 +272,12 @@ impl SnapshotDecoder {
     /// See [`CodecError`].
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
         let mut decoder = Decoder::new(bytes)?;
+        if self.records == 0 {
+            self.state.format = decoder.format();
+        }
+        if self.state.format != decoder.format() {
+            return decoder.malformed("the format of the chunks before");
+        }
         while !decoder.is_at_end() {
             if self.ended {
                 return decoder.malformed("nothing after the end");
@@ -283,6 +312,10 @@ impl SnapshotDecoder {
             5 => self.outcome(decoder)?,
             6 => self.audit_entry(decoder)?,
             7 => self.state.active = Some(Box::new(decoder.took_over()?)),
+            8 if decoder.format() >= 2 => {
+                self.state.secret = Some(ClusterSecret::from_bytes(decoder.bytes32()?));
+            }
+            9 if decoder.format() >= 2 => self.state.recovered_above = Some(decoder.number()?),
             _ => return decoder.malformed("a kind of record"),
         }
         self.records += 1;

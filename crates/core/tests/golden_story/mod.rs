@@ -2,7 +2,8 @@
 //! every kind of record.
 
 use leasehold_core::{
-    Fact, ForceTarget, Forced, Granted, LifeId, Operator, SessionBegan, SessionEnd, Sharing, TookOver,
+    ClusterSecret, Fact, ForceTarget, Forced, Granted, LifeId, Operator, RaisedBy, SessionBegan, SessionEnd,
+    Sharing, TookOver,
 };
 use leasehold_types::{
     Class, Epoch, FencingToken, Generation, Labels, OwnerId, Permit, RequestKey, ResourceKey, ResourceName,
@@ -196,5 +197,14 @@ pub(crate) fn story() -> Vec<(&'static str, Fact)> {
                 url: "http://node-2.example:7420".into(),
             })),
         ),
+        (
+            "format-raised",
+            Fact::FormatRaised {
+                format: 2,
+                by: Some(Box::new(RaisedBy { operator: operator(), identity: Some("ops".into()) })),
+                at: AT,
+            },
+        ),
+        ("secret-made", Fact::SecretMade(ClusterSecret::from_bytes([7; 32]))),
     ]
 }

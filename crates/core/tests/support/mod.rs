@@ -148,7 +148,7 @@ pub(crate) fn snapshot_chunks(state: &Journaled, chunk_bytes: usize) -> Vec<Byte
 
 fn facts_through_bytes(decision: &Decision) -> Vec<leasehold_core::Fact> {
     let mut body = Vec::new();
-    codec::begin_body(&mut body);
+    codec::begin_body(codec::FORMAT, &mut body);
     for fact in &decision.facts {
         codec::encode_fact(fact, &mut body);
     }

@@ -1,8 +1,8 @@
 //! From a line of a transcript to a command.
 
 use leasehold_core::{
-    Acquire, Command, ForceRelease, ForceTarget, LockFilter, OpenSession, Operator, Query, Recover, Renew,
-    RenewSession, RenewalReport, Request, Sharing, Ticket,
+    Acquire, ClusterSecret, Command, ForceRelease, ForceTarget, LockFilter, OpenSession, Operator, Query,
+    RaiseFormat, Recover, Renew, RenewSession, RenewalReport, Request, Sharing, Ticket,
 };
 use leasehold_types::{
     Class, FencingToken, Labels, OwnerId, Permit, RequestKey, ResourceName, TenantName, Ttl, limits,
@@ -136,6 +136,11 @@ impl<'a> Line<'a> {
             }),
             "recover" => Command::Recover(Recover {
                 token_floor: self.number("floor").expect("a floor"),
+                operator: self.operator().expect("an operator has a name"),
+            }),
+            "raise-format" => Command::RaiseFormat(RaiseFormat {
+                format: self.number("to").expect("a format").try_into().expect("a small number"),
+                secret: ClusterSecret::from_bytes([7; 32]),
                 operator: self.operator().expect("an operator has a name"),
             }),
             _ => Command::Query(self.query()),

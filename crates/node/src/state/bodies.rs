@@ -15,6 +15,10 @@ pub(super) struct Bodies {
     decided: u64,
     /// The size of the last body taken: a good guess for the next, so that a steady load does not grow buffers.
     usual: usize,
+    /// The format that the journal has (N10).
+    format: u8,
+    /// Goes before the next fact, whenever that comes.
+    held: Option<Fact>,
 }
 
 /// The body of one batch to come.
@@ -28,8 +32,13 @@ pub(super) struct Body {
 }
 
 impl Bodies {
-    pub(super) fn new(limit: usize) -> Self {
-        Self { queue: VecDeque::new(), limit, decided: 0, usual: 256 }
+    pub(super) fn new(limit: usize, format: u8) -> Self {
+        Self { queue: VecDeque::new(), limit, decided: 0, usual: 256, format, held: None }
+    }
+
+    /// Keeps a fact back until the next one comes: it is worth no batch of its own.
+    pub(super) fn hold(&mut self, fact: Fact) {
+        self.held = Some(fact);
     }
 
     /// Facts decided since the start.
@@ -42,16 +51,25 @@ impl Bodies {
     }
 
     pub(super) fn push(&mut self, fact: &Fact) {
+        if let Some(held) = self.held.take() {
+            self.push(&held);
+        }
         self.decided += 1;
-        if self.queue.is_empty() {
-            self.queue.push_back(Body::begin(self.usual));
+        let raised = match fact {
+            Fact::FormatRaised { format, .. } => Some(*format),
+            _ => None,
+        };
+        self.format = raised.unwrap_or(self.format);
+        // A body has one format: a newer one begins with a body of its own.
+        if self.queue.is_empty() || raised.is_some() {
+            self.queue.push_back(Body::begin(self.format, self.usual));
         }
         let last = self.queue.back_mut().expect("one was just made sure of");
         let before = last.open.len();
         codec::encode_fact(fact, &mut last.open);
         if last.open.len() > self.limit && last.facts > 0 {
             let moved = last.open.split_off(before);
-            let mut next = Body::begin(self.usual.max(moved.len()));
+            let mut next = Body::begin(self.format, self.usual.max(moved.len()));
             next.open.extend_from_slice(&moved);
             self.queue.push_back(next);
         }
@@ -75,9 +93,9 @@ impl Bodies {
 }
 
 impl Body {
-    fn begin(capacity: usize) -> Self {
+    fn begin(format: u8, capacity: usize) -> Self {
         let mut open = Vec::with_capacity(capacity);
-        codec::begin_body(&mut open);
+        codec::begin_body(format, &mut open);
         Self { bytes: Bytes::new(), open, facts: 0, end: 0, events: Vec::new() }
     }
 
