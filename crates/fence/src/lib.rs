@@ -43,13 +43,19 @@ pub mod etcd;
 pub mod http;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
+#[cfg(feature = "metrics")]
+pub mod metrics;
 #[cfg(feature = "object-store")]
 pub mod object;
 #[cfg(feature = "postgres")]
 pub mod postgres;
+#[cfg(feature = "proxy")]
+pub mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
 pub mod rollout;
+#[cfg(feature = "_serve")]
+mod serve;
 #[cfg(feature = "signed")]
 pub mod signed;
 pub mod sql;

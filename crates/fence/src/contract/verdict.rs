@@ -92,6 +92,18 @@ pub enum FenceError<E> {
 }
 
 impl<E> FenceError<E> {
+    /// The same, with the store's error in a box: for callers that know several stores.
+    pub fn boxed(self) -> FenceError<Box<dyn std::error::Error + Send + Sync>>
+    where
+        E: Into<Box<dyn std::error::Error + Send + Sync>>,
+    {
+        match self {
+            Self::Rejected(rejection) => FenceError::Rejected(rejection),
+            Self::Store(error) => FenceError::Store(error.into()),
+            Self::Corrupt(why) => FenceError::Corrupt(why),
+        }
+    }
+
     /// The rejection, if it is one.
     pub fn rejection(&self) -> Option<&Rejection> {
         match self {

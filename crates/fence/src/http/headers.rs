@@ -34,7 +34,7 @@ pub struct InvalidHeader {
 }
 
 /// Reads the headers of a request to this fence.
-pub(super) fn read(headers: &HeaderMap, fence: &Fence) -> Result<Option<Ask>, InvalidHeader> {
+pub(crate) fn read(headers: &HeaderMap, fence: &Fence) -> Result<Option<Ask>, InvalidHeader> {
     let token = parsed(headers, TOKEN_HEADER, |text| FencingToken::new(number(text)?).ok())?;
     let resource = parsed(headers, RESOURCE_HEADER, |text| ResourceName::new(text).ok())?;
     let permit = parsed(headers, PERMIT_HEADER, |text| u32::try_from(number(text)?).ok())?;

@@ -131,7 +131,8 @@ impl Check {
     }
 }
 
-fn reads(method: &Method) -> bool {
+/// Whether a request of this kind only reads.
+pub(crate) fn reads(method: &Method) -> bool {
     matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
 }
 

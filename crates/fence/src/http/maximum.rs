@@ -23,21 +23,13 @@ pub trait Maximum: Send + Sync {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a>;
 }
 
-fn failure<E: std::error::Error + Send + Sync + 'static>(error: FenceError<E>) -> FenceError<Failure> {
-    match error {
-        FenceError::Rejected(rejection) => FenceError::Rejected(rejection),
-        FenceError::Store(error) => FenceError::Store(error.into()),
-        FenceError::Corrupt(why) => FenceError::Corrupt(why),
-    }
-}
-
 impl<S: CompareAndSet<Error: std::error::Error + Send + Sync + 'static> + Send> Maximum for CasFence<S> {
     fn is_durable(&self) -> bool {
         self.store().is_durable()
     }
 
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a> {
-        Box::pin(async move { self.claim(fence, grant).await.map_err(failure) })
+        Box::pin(async move { self.claim(fence, grant).await.map_err(FenceError::boxed) })
     }
 }
 
@@ -49,7 +41,9 @@ pub struct PostgresMaximum(pub tokio_postgres::Client);
 #[cfg(feature = "postgres")]
 impl Maximum for PostgresMaximum {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a> {
-        Box::pin(async move { crate::postgres::claim(&self.0, fence, grant).await.map_err(failure) })
+        Box::pin(
+            async move { crate::postgres::claim(&self.0, fence, grant).await.map_err(FenceError::boxed) },
+        )
     }
 }
 
@@ -70,7 +64,7 @@ impl SqliteMaximum {
 impl Maximum for SqliteMaximum {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a> {
         let connection = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let answer = crate::sqlite::claim(&connection, fence, grant).map_err(failure);
+        let answer = crate::sqlite::claim(&connection, fence, grant).map_err(FenceError::boxed);
         Box::pin(std::future::ready(answer))
     }
 }
@@ -95,6 +89,8 @@ impl<C: redis::aio::ConnectionLike + Clone + Send + Sync> RedisMaximum<C> {
 impl<C: redis::aio::ConnectionLike + Clone + Send + Sync> Maximum for RedisMaximum<C> {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a> {
         let mut connection = self.connection.clone();
-        Box::pin(async move { self.fence.claim(&mut connection, fence, grant).await.map_err(failure) })
+        Box::pin(
+            async move { self.fence.claim(&mut connection, fence, grant).await.map_err(FenceError::boxed) },
+        )
     }
 }

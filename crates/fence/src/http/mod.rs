@@ -11,10 +11,10 @@
 //! the fence anyway; `X-Fencing-Permit`, for a semaphore's grant; `X-Fencing-Step`, for a counted write (with
 //! `extracting` alone). Requests that only read (GET, HEAD, OPTIONS, TRACE) pass.
 
-mod headers;
-mod layer;
+pub(crate) mod headers;
+pub(crate) mod layer;
 mod maximum;
-mod problem;
+pub(crate) mod problem;
 
 pub use headers::{Asked, InvalidHeader, PERMIT_HEADER, RESOURCE_HEADER, STEP_HEADER, TOKEN_HEADER};
 pub use layer::{FenceLayer, FenceService};

@@ -24,20 +24,42 @@ pub fn refusal<B: From<String>>(rejection: &Rejection) -> Response<B> {
     problem(status, code, &rejection.to_string(), &facts)
 }
 
-pub(super) fn invalid<B: From<String>>(error: &InvalidHeader) -> Response<B> {
+pub(crate) fn invalid<B: From<String>>(error: &InvalidHeader) -> Response<B> {
     problem(StatusCode::BAD_REQUEST, "bad_request", &error.to_string(), "")
 }
 
 /// The state of the fence is out of reach: nothing is admitted.
-pub(super) fn unavailable<B: From<String>>(why: &str) -> Response<B> {
+pub(crate) fn unavailable<B: From<String>>(why: &str) -> Response<B> {
     problem(StatusCode::SERVICE_UNAVAILABLE, "store_unavailable", why, "")
 }
 
-fn problem<B: From<String>>(status: StatusCode, code: &str, detail: &str, facts: &str) -> Response<B> {
+/// The request may have had its effect, or may still have it.
+#[cfg(feature = "proxy")]
+pub(crate) fn unknown<B: From<String>>(status: StatusCode, why: &str) -> Response<B> {
+    write(status, "outcome_unknown", why, "unknown", "")
+}
+
+/// A problem without an effect.
+pub(crate) fn problem<B: From<String>>(
+    status: StatusCode,
+    code: &str,
+    detail: &str,
+    facts: &str,
+) -> Response<B> {
+    write(status, code, detail, "none", facts)
+}
+
+fn write<B: From<String>>(
+    status: StatusCode,
+    code: &str,
+    detail: &str,
+    effects: &str,
+    facts: &str,
+) -> Response<B> {
     let retryable = status == StatusCode::SERVICE_UNAVAILABLE;
     let body = format!(
         "{{\"type\":\"about:blank\",\"title\":{},\"status\":{},\"code\":\"{code}\",\"detail\":{},\
-         \"retryable\":{retryable},\"sideEffects\":\"none\"{facts}}}",
+         \"retryable\":{retryable},\"sideEffects\":\"{effects}\"{facts}}}",
         text(status.canonical_reason().unwrap_or_default()),
         status.as_u16(),
         text(detail),

@@ -52,6 +52,15 @@ pub enum Refused {
     WrongScope(String),
 }
 
+impl Refused {
+    /// The trigger's own words.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::MissingToken(message) | Self::Stale(message) | Self::WrongScope(message) => message,
+        }
+    }
+}
+
 /// The trigger's rejection and its own words, if the error is one.
 pub fn refused(error: &mysql_async::Error) -> Option<Refused> {
     let mysql_async::Error::Server(error) = error else { return None };

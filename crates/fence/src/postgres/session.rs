@@ -43,6 +43,15 @@ pub enum Refused {
     WrongScope(String),
 }
 
+impl Refused {
+    /// The trigger's own words.
+    pub fn message(&self) -> &str {
+        match self {
+            Self::MissingToken(message) | Self::Stale(message) | Self::WrongScope(message) => message,
+        }
+    }
+}
+
 /// The trigger's rejection and its own words, if the error is one.
 pub fn refused(error: &tokio_postgres::Error) -> Option<Refused> {
     let error = error.as_db_error()?;

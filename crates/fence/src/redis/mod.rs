@@ -117,7 +117,7 @@ impl RedisFence {
 }
 
 /// The script's words as a verdict; words that it cannot say are corruption, never an admission.
-fn verdict(ask: &Ask, answer: &[String]) -> Result<(), Error> {
+pub(crate) fn verdict(ask: &Ask, answer: &[String]) -> Result<(), Error> {
     let corrupt = || FenceError::Corrupt(format!("{answer:?}"));
     let number = || answer.get(1).and_then(|text| text.parse::<u64>().ok());
     let (token, step) = (ask.token(), ask.step());

@@ -12,7 +12,8 @@ mod stage;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
+use std::time::Duration;
 
 pub use counters::Counters;
 use leasehold_types::{ResourceName, WallTime};
@@ -39,10 +40,36 @@ pub enum Decision<'a> {
     Overridden(&'a Rejection),
 }
 
+impl<'a> Decision<'a> {
+    /// The word for it in log lines.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Accepted => "accepted",
+            Self::WithoutToken => "without_token",
+            Self::Rejected(_) => "rejected",
+            Self::WouldReject(_) => "would_reject",
+            Self::Overridden(_) => "overridden",
+        }
+    }
+
+    /// What the fence had against it, stopped or not.
+    pub const fn rejection(self) -> Option<&'a Rejection> {
+        match self {
+            Self::Accepted | Self::WithoutToken => None,
+            Self::Rejected(why) | Self::WouldReject(why) | Self::Overridden(why) => Some(why),
+        }
+    }
+}
+
 /// Hears every decision: the place for metrics and log lines. Called on the path of the write; must not block.
 pub trait Observer: Send + Sync {
     /// A write was decided.
     fn decided(&self, prefix: &str, stage: Stage, fence: &Fence, ask: Option<&Ask>, decision: Decision<'_>);
+
+    /// A check of a write took this long, whatever came of it.
+    fn checked(&self, prefix: &str, took: Duration) {
+        let _ = (prefix, took);
+    }
 
     /// A stage was switched; for the audit log.
     fn switched(&self, prefix: &str, from: Stage, to: Stage) {
@@ -58,6 +85,24 @@ pub trait Observer: Send + Sync {
 /// Hears nothing.
 impl Observer for () {
     fn decided(&self, _: &str, _: Stage, _: &Fence, _: Option<&Ask>, _: Decision<'_>) {}
+}
+
+impl<O: Observer + ?Sized> Observer for Arc<O> {
+    fn decided(&self, prefix: &str, stage: Stage, fence: &Fence, ask: Option<&Ask>, decision: Decision<'_>) {
+        self.as_ref().decided(prefix, stage, fence, ask, decision);
+    }
+
+    fn checked(&self, prefix: &str, took: Duration) {
+        self.as_ref().checked(prefix, took);
+    }
+
+    fn switched(&self, prefix: &str, from: Stage, to: Stage) {
+        self.as_ref().switched(prefix, from, to);
+    }
+
+    fn overridden(&self, prefix: &str, made: &Override) {
+        self.as_ref().overridden(prefix, made);
+    }
 }
 
 /// The state of one prefix.
@@ -169,6 +214,12 @@ impl Rollout {
         let mut all: Vec<_> = both.map(one).collect();
         all.sort_by(|a, b| a.prefix.cmp(&b.prefix));
         all
+    }
+
+    /// Tells the observer how long a check of a write under this lock took.
+    pub fn checked(&self, guard: &ResourceName, took: Duration) {
+        let prefix = self.write().prefix(guard).0;
+        self.observer.checked(&prefix, took);
     }
 
     /// Makes of the fence's answer what the stage makes of it, counts it, and tells the observer.

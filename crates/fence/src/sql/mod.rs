@@ -29,6 +29,9 @@ pub const FENCE_TABLE: &str = "leasehold_fence";
 /// The table with the side effects that holders have begun and ended.
 pub const LEDGER_TABLE: &str = "leasehold_ledger";
 
+/// The table with the requests that a reverse proxy has in flight.
+pub const FLIGHT_TABLE: &str = "leasehold_flight";
+
 /// A way to speak SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {

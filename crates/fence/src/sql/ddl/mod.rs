@@ -10,7 +10,7 @@ use leasehold_types::ResourceName;
 
 use super::columns::{GUARD_COLUMN, TOKEN_COLUMN, WRITES_COLUMN};
 use super::name::{self, InvalidIdentifier, TableName};
-use super::{Dialect, LEDGER_TABLE};
+use super::{Dialect, FLIGHT_TABLE, LEDGER_TABLE};
 
 /// Statements that make something, and those that take it away again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,6 +116,25 @@ pub fn ledger(dialect: Dialect) -> Migration {
          \x20   PRIMARY KEY (resource, operation)\n){engine}"
     );
     Migration { dialect, up: vec![up], down: vec![format!("DROP TABLE {LEDGER_TABLE}")] }
+}
+
+/// The table with the requests that a reverse proxy has in flight; it makes the table itself where it may.
+pub fn flights(dialect: Dialect) -> Migration {
+    let (text, engine) = match dialect {
+        Dialect::Mariadb => ("VARBINARY(512)", " ENGINE = InnoDB"),
+        Dialect::Postgres | Dialect::Sqlite => ("TEXT", ""),
+    };
+    let up = format!(
+        "CREATE TABLE {FLIGHT_TABLE} (\n\
+         \x20   name   {text} NOT NULL, -- which fence\n\
+         \x20   permit BIGINT NOT NULL, -- which permit of a semaphore; -1: the whole\n\
+         \x20   token  BIGINT NOT NULL, -- what the request was admitted with\n\
+         \x20   flight VARCHAR(64) NOT NULL, -- which request\n\
+         \x20   beat   BIGINT NOT NULL, -- moves while the proxy that sent it lives\n\
+         \x20   PRIMARY KEY (name, permit, token, flight)\n){engine}"
+    );
+    let index = format!("CREATE INDEX {FLIGHT_TABLE}_flight ON {FLIGHT_TABLE} (flight)");
+    Migration { dialect, up: vec![up, index], down: vec![format!("DROP TABLE {FLIGHT_TABLE}")] }
 }
 
 /// Triggers that let no SQL write the table without the token of the lock that guards it. Needs [`base`].
