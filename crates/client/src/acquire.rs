@@ -193,6 +193,9 @@ impl Acquire {
         loop {
             let session = match &self.home {
                 Home::Client(client) => client.shared_session(self.ttl),
+                Home::Session(session) if session.shared().is_full() => {
+                    return Err(AcquireError::Invalid("the session has as many leases as it can".to_owned()));
+                }
                 Home::Session(session) => session.clone(),
             };
             match self.acquired_in(&session, begun, until).await {

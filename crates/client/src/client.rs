@@ -1,14 +1,17 @@
 //! The way in.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use leasehold_types::{OwnerId, limits};
+use tokio::sync::Semaphore;
 use tonic::transport::Endpoint;
 
 use crate::acquire::Acquire;
 use crate::connections::Connections;
+use crate::security::Security;
 use crate::session::Session;
 
 /// Where a server listens by default.
@@ -16,6 +19,8 @@ pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7420";
 /// How long an operation tries to reach the service by default, beyond the wait that was asked for.
 const PATIENCE: Duration = Duration::from_secs(10);
 const CONNECT_PATIENCE: Duration = Duration::from_secs(2);
+/// Questions at a time who holds what was lost: for people, who read a few of them.
+const LOOK_UPS: usize = 16;
 
 /// What a client was told; shared by its sessions.
 #[derive(Debug)]
@@ -24,6 +29,10 @@ pub(crate) struct Settings {
     pub(crate) owner: String,
     pub(crate) labels: BTreeMap<String, String>,
     pub(crate) patience: Duration,
+    /// Leases that ended under the hands of their holders, not yet reported.
+    pub(crate) expired_while_executing: AtomicU32,
+    /// Places for questions who holds what was lost.
+    pub(crate) look_ups: Arc<Semaphore>,
 }
 
 /// A client of the lock service. Cheap to clone; must be used inside a tokio runtime.
@@ -87,7 +96,8 @@ impl Client {
     pub(crate) fn shared_session(&self, ttl: Duration) -> Session {
         let mut sessions = self.inner.sessions.lock().expect("nothing panics while it holds the sessions");
         match sessions.get(&ttl) {
-            Some(session) if !session.is_over() => session.clone(),
+            // A session that is full lives on with its guards.
+            Some(session) if !session.is_over() && !session.shared().is_full() => session.clone(),
             _ => {
                 let session = self.session(ttl);
                 sessions.insert(ttl, session.clone());
@@ -104,9 +114,19 @@ pub struct ClientBuilder {
     owner: Option<String>,
     labels: BTreeMap<String, String>,
     patience: Option<Duration>,
+    security: Security,
 }
 
 impl ClientBuilder {
+    /// What the environment says: `LEASEHOLD_SERVER` (several with commas between), `LEASEHOLD_CA`, `LEASEHOLD_CERT` and
+    /// `LEASEHOLD_KEY`, `LEASEHOLD_CREDENTIAL_FILE` or `LEASEHOLD_CREDENTIAL`; the same that the command line reads.
+    pub fn from_env() -> Self {
+        let given = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+        let endpoints = given("LEASEHOLD_SERVER")
+            .map_or_else(Vec::new, |list| list.split(',').map(|url| url.trim().to_owned()).collect());
+        Self { endpoints, security: Security::from_lookup(given), ..Self::default() }
+    }
+
     /// One more server, as a URL. They are tried in turn; the default is the address where a server listens by default.
     #[must_use]
     pub fn endpoint(mut self, url: impl Into<String>) -> Self {
@@ -136,18 +156,35 @@ impl ClientBuilder {
         self
     }
 
+    /// How to prove who one is, and make sure whom one speaks to.
+    #[must_use]
+    pub fn security(mut self, security: Security) -> Self {
+        self.security = security;
+        self
+    }
+
     /// The client. Nothing is sent yet.
     ///
     /// # Errors
-    /// An endpoint is not a URL, or the owner is not a name.
+    /// An endpoint is not a URL, the owner is not a name, or a certificate or credential cannot be read.
     pub fn build(self) -> Result<Client, InvalidClient> {
         let urls = if self.endpoints.is_empty() { vec![DEFAULT_ENDPOINT.to_owned()] } else { self.endpoints };
-        let endpoints =
-            urls.iter().map(|url| endpoint(url).map(Connections::new)).collect::<Result<_, _>>()?;
+        let security = Arc::new(self.security);
+        security.authorize().map_err(InvalidClient)?;
+        security.tls().map_err(|unreadable| InvalidClient(unreadable.to_string()))?;
+        let connections = |url: &String| Ok(Connections::new(endpoint(url)?, Arc::clone(&security)));
+        let endpoints = urls.iter().map(connections).collect::<Result<_, _>>()?;
         let owner = self.owner.unwrap_or_else(default_owner);
         OwnerId::new(&owner).map_err(|invalid| InvalidClient(invalid.to_string()))?;
         let patience = self.patience.unwrap_or(PATIENCE);
-        let settings = Arc::new(Settings { endpoints, owner, labels: self.labels, patience });
+        let settings = Arc::new(Settings {
+            endpoints,
+            owner,
+            labels: self.labels,
+            patience,
+            expired_while_executing: AtomicU32::new(0),
+            look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
+        });
         Ok(Client { inner: Arc::new(Inner { settings, sessions: Mutex::default() }) })
     }
 }
@@ -157,9 +194,8 @@ fn endpoint(url: &str) -> Result<Endpoint, InvalidClient> {
         |why: &dyn std::fmt::Display| InvalidClient(format!("{url} is not the URL of a server: {why}"));
     let endpoint = Endpoint::from_shared(url.to_owned()).map_err(|error| invalid(&error))?;
     match endpoint.uri().scheme_str() {
-        Some("http") => Ok(endpoint.connect_timeout(CONNECT_PATIENCE).tcp_nodelay(true)),
-        Some("https") => Err(invalid(&"this client does not speak TLS yet")),
-        _ => Err(invalid(&"it must begin with http://")),
+        Some("http" | "https") => Ok(endpoint.connect_timeout(CONNECT_PATIENCE).tcp_nodelay(true)),
+        _ => Err(invalid(&"it must begin with http:// or https://")),
     }
 }
 

@@ -192,6 +192,11 @@ pub struct Lost {
     pub last_renewal_ago: Duration,
     /// Renewals missed since then.
     pub missed: u32,
+    /// How long ago the time ended for which it was surely held; nothing when it was lost before.
+    pub expired_ago: Duration,
+    /// Who holds the resource now. Looked up after the loss, which does not wait for it: a later look at the guard may
+    /// know more.
+    pub holder: Option<Holder>,
 }
 
 /// Why a lease is lost.
@@ -206,6 +211,8 @@ pub enum LostReason {
     Forced,
     /// Its session was closed.
     SessionEnded,
+    /// Somebody who has the lease id gave it back elsewhere.
+    Released,
     /// The service does not know it.
     Unknown,
 }
@@ -216,7 +223,8 @@ impl LostReason {
             EndReason::Expired => Self::Expired,
             EndReason::Forced => Self::Forced,
             EndReason::SessionEnded => Self::SessionEnded,
-            EndReason::Released | EndReason::Unknown => Self::Unknown,
+            EndReason::Released => Self::Released,
+            EndReason::Unknown => Self::Unknown,
         }
     }
 
@@ -227,6 +235,7 @@ impl LostReason {
             Self::Expired => "it expired",
             Self::Forced => "an operator took it away",
             Self::SessionEnded => "its session has ended",
+            Self::Released => "it was given back elsewhere",
             Self::Unknown => "the service does not know it",
         }
     }
@@ -234,9 +243,13 @@ impl LostReason {
 
 impl fmt::Display for Lost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { resource, token, reason, last_renewal_ago, missed } = self;
+        let Self { resource, token, reason, last_renewal_ago, missed, holder, .. } = self;
         write!(f, "the lease on {resource} with token {token} is lost: {}", reason.as_str())?;
-        write!(f, "; last renewal {last_renewal_ago:.1?} ago, {missed} missed")
+        write!(f, "; last renewal {last_renewal_ago:.1?} ago, {missed} missed")?;
+        match holder {
+            Some(holder) => write!(f, "; now held by {} with token {}", holder.owner, holder.token),
+            None => Ok(()),
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! The guard of a lease: knows how long it is surely held, and tells the work in time.
 
 mod held;
+mod holder;
 
 use std::fmt;
 use std::sync::Arc;
@@ -107,17 +108,17 @@ impl LeaseGuard {
 
     /// How long the lease is surely still held; no round trip.
     pub fn remaining(&self) -> Duration {
-        match self.held.lost.get() {
-            Some(_) => Duration::ZERO,
-            None => self.deadline().since(clock::now()),
+        match self.held.is_lost() {
+            true => Duration::ZERO,
+            false => self.deadline().since(clock::now()),
         }
     }
 
     /// How sure the holder may be right now.
     pub fn state(&self) -> LeaseState {
         let phase = self.phase(clock::now());
-        match (phase, self.held.lost.get()) {
-            (_, Some(lost)) => LeaseState::Lost(lost.clone()),
+        match (phase, self.held.lost()) {
+            (_, Some(lost)) => LeaseState::Lost(lost),
             (Phase::Held, None) => LeaseState::Held,
             (Phase::Late, None) => LeaseState::Late,
             (Phase::Uncertain | Phase::Lost, None) => LeaseState::Uncertain,
@@ -227,18 +228,7 @@ impl LeaseGuard {
     pub fn why_unsure(&self) -> Lost {
         match self.state() {
             LeaseState::Lost(lost) => lost,
-            _ => {
-                let life = self.session.shared().life();
-                Lost {
-                    resource: self.held.resource.clone(),
-                    token: self.held.token,
-                    reason: LostReason::NotRenewed,
-                    last_renewal_ago: life
-                        .confirmed()
-                        .map_or(Duration::ZERO, |sent| clock::now().since(sent)),
-                    missed: life.missed(),
-                }
-            }
+            _ => self.held.why(self.session.shared(), LostReason::NotRenewed),
         }
     }
 
@@ -271,8 +261,8 @@ impl Drop for LeaseGuard {
         }
         self.held.poke.notify_waiters();
         self.session.shared().let_go(self.held.lease_id);
-        let told_gone = |lost: &Lost| lost.reason != LostReason::NotRenewed;
-        if !self.held.lost.get().is_some_and(told_gone) && !self.session.is_over() {
+        let told_gone = |lost: Lost| lost.reason != LostReason::NotRenewed;
+        if !self.held.lost().is_some_and(told_gone) && !self.session.is_over() {
             warn!(
                 resource = self.held.resource,
                 "a guard was dropped without a release; the lease is given back in the background"

@@ -24,6 +24,7 @@
 //! ```
 
 mod acquire;
+mod calls;
 mod client;
 mod clock;
 mod connections;
@@ -31,6 +32,7 @@ pub mod deadline;
 mod error;
 mod guard;
 pub mod retry;
+mod security;
 mod session;
 #[cfg(feature = "testing")]
 pub mod testing;
@@ -43,4 +45,5 @@ pub use error::{
 pub use guard::{LeaseGuard, LeaseState};
 pub use leasehold_api::ErrorCode;
 pub use leasehold_types::{Class, EndReason, FencingToken, Guarantee, LeaseId, Mode};
+pub use security::{Security, Unreadable};
 pub use session::Session;

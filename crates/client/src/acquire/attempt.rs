@@ -212,7 +212,7 @@ async fn unreachable_since(session: &Session, sent: Stamp, patience: Duration) {
 /// Renews one lease that has a max hold, and learns how much of it is left.
 async fn renew_own(
     session: &Session,
-    held: &Held,
+    held: &Arc<Held>,
     lease_id: LeaseId,
     deadline: Stamp,
 ) -> Result<(), AskError> {

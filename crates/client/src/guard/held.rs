@@ -1,16 +1,17 @@
 //! A held lease, as its guard and its session both know it.
 
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Mutex, MutexGuard, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use leasehold_proto::v1 as pb;
 use leasehold_types::{FencingToken, LeaseId};
 use tokio::sync::Notify;
 
+use super::holder;
 use crate::clock;
 use crate::deadline::{Life, Phase, Stamp, margin};
-use crate::error::{Lost, LostReason};
+use crate::error::{Holder, Lost, LostReason};
 use crate::session::Shared;
 
 /// What a guard and its session both know of a lease.
@@ -21,7 +22,9 @@ pub(crate) struct Held {
     pub(super) grant: pb::StreamGrant,
     /// Where a max hold can end the lease before its session.
     own: Option<Mutex<Life>>,
-    pub(super) lost: OnceLock<Lost>,
+    lost: OnceLock<Lost>,
+    /// Who holds the resource after the loss.
+    holder: OnceLock<Holder>,
     /// The guard is gone, in order or not.
     pub(super) done: AtomicBool,
     pub(super) poke: Notify,
@@ -42,28 +45,47 @@ impl Held {
             grant,
             own: own.map(Mutex::new),
             lost: OnceLock::new(),
+            holder: OnceLock::new(),
             done: AtomicBool::new(false),
             poke: Notify::new(),
         }
     }
 
-    /// The lease is lost; the first reason stays.
-    pub(crate) fn lose(&self, shared: &Shared, reason: LostReason) {
-        let (confirmed, missed) = {
-            let life = shared.life();
-            (life.confirmed(), life.missed())
-        };
-        let lost = Lost {
+    /// The lease is lost; the first reason stays. Who holds the resource now is looked up afterwards.
+    pub(crate) fn lose(self: &Arc<Self>, shared: &Shared, reason: LostReason) {
+        let lost = self.why(shared, reason);
+        if self.lost.set(lost).is_ok() && !self.done.load(Relaxed) {
+            shared.lost_while_executing(reason);
+            holder::look_up(self, shared);
+        }
+        self.poke.notify_waiters();
+    }
+
+    /// The loss as it would be told now, for this reason.
+    pub(super) fn why(&self, shared: &Shared, reason: LostReason) -> Lost {
+        let now = clock::now();
+        let deadline = deadline_of(self, shared);
+        let life = shared.life();
+        Lost {
             resource: self.resource.clone(),
             token: self.token,
             reason,
-            last_renewal_ago: confirmed.map_or(Duration::ZERO, |sent| clock::now().since(sent)),
-            missed,
-        };
-        if self.lost.set(lost).is_ok() && !self.done.load(Relaxed) {
-            shared.expired_while_executing();
+            last_renewal_ago: life.confirmed().map_or(Duration::ZERO, |sent| now.since(sent)),
+            missed: life.missed(),
+            expired_ago: now.since(deadline),
+            holder: None,
         }
-        self.poke.notify_waiters();
+    }
+
+    /// The loss, with whatever has been learned since.
+    pub(super) fn lost(&self) -> Option<Lost> {
+        self.lost.get().map(|lost| Lost { holder: self.holder.get().cloned(), ..lost.clone() })
+    }
+
+    /// Somebody else holds the resource.
+    pub(super) fn taken_by(&self, holder: Holder) {
+        // The first one found is the one that the loss is about.
+        let _ = self.holder.set(holder);
     }
 
     fn own(&self) -> Option<MutexGuard<'_, Life>> {
@@ -83,7 +105,11 @@ impl Held {
     }
 
     pub(crate) fn is_done(&self) -> bool {
-        self.done.load(Relaxed) || self.lost.get().is_some()
+        self.done.load(Relaxed) || self.is_lost()
+    }
+
+    pub(super) fn is_lost(&self) -> bool {
+        self.lost.get().is_some()
     }
 }
 
@@ -94,8 +120,8 @@ pub(super) fn deadline_of(held: &Held, shared: &Shared) -> Stamp {
 }
 
 /// The worse of the lease's own life and its session's. A lease whose deadline has passed is lost from then on.
-pub(super) fn phase_of(held: &Held, shared: &Shared, now: Stamp) -> Phase {
-    if held.lost.get().is_some() {
+pub(super) fn phase_of(held: &Arc<Held>, shared: &Shared, now: Stamp) -> Phase {
+    if held.is_lost() {
         return Phase::Lost;
     }
     if shared.is_over() {
@@ -111,7 +137,7 @@ pub(super) fn phase_of(held: &Held, shared: &Shared, now: Stamp) -> Phase {
 }
 
 /// Waits until the lease is in this phase or worse, or its guard is gone.
-pub(super) async fn until(held: &Held, shared: &Shared, phase: Phase) {
+pub(super) async fn until(held: &Arc<Held>, shared: &Shared, phase: Phase) {
     let mut changed = shared.subscribe();
     loop {
         let mut poked = std::pin::pin!(held.poke.notified());

@@ -4,15 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_proto::v1 as pb;
-use leasehold_proto::v1::locks_client::LocksClient;
-use prost::Message;
-use tonic::transport::Channel;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
 use super::{SessionEnd, Shared};
+use crate::calls::problem_of;
 use crate::clock;
-use crate::connections::Connections;
+use crate::connections::{Connections, Locks};
 use crate::deadline::Stamp;
 use crate::error::Refused;
 use crate::retry::Backoff;
@@ -42,7 +40,7 @@ pub(super) async fn supervise(shared: Arc<Shared>) {
             broken = talk(&shared, endpoint) => broken,
             () = closed_in_vain(&shared) => Broken::Over(SessionEnd::Closed),
         };
-        shared.wire.disconnect();
+        shared.disconnected();
         match broken {
             Broken::Over(end) => return shared.end(&end),
             Broken::Retry(error) => {
@@ -63,16 +61,16 @@ async fn closed_in_vain(shared: &Shared) {
     tokio::time::sleep(CLOSE_PATIENCE).await;
 }
 
-async fn talk(shared: &Shared, endpoint: &Connections) -> Broken {
+async fn talk(shared: &Arc<Shared>, endpoint: &Connections) -> Broken {
     let patience = shared.answer_patience();
     let sent = clock::now();
     let does_not_answer = |_| Broken::Retry(format!("{} does not answer", endpoint.uri()));
     let connection = match tokio::time::timeout(patience, endpoint.connect()).await {
         Ok(Ok(connection)) => connection,
-        Ok(Err(error)) => return Broken::Retry(format!("{}: {}", endpoint.uri(), root_cause(&error))),
+        Ok(Err(error)) => return Broken::Retry(format!("{}: {error}", endpoint.uri())),
         Err(elapsed) => return does_not_answer(elapsed),
     };
-    let opening = tokio::time::timeout(patience, open(shared, connection.channel)).await;
+    let opening = tokio::time::timeout(patience, open(shared, connection.locks)).await;
     let broken = match opening.map_err(does_not_answer).flatten() {
         Ok((inbound, first)) => match opened(shared, first, sent) {
             Ok(()) => listen(shared, inbound, patience).await,
@@ -97,7 +95,7 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
         }
         let due = shared.renewal_due(jitter);
         if now >= due && !shared.wire.is_keeping_alive() {
-            shared.keep_alive(None);
+            shared.wire.keep_alive(None);
         }
         let nap = nap(now, due, look);
         tokio::select! {
@@ -125,12 +123,12 @@ fn nap(now: Stamp, due: Stamp, look: Duration) -> Duration {
 }
 
 async fn open(
-    shared: &Shared,
-    channel: Channel,
+    shared: &Arc<Shared>,
+    mut locks: Locks,
 ) -> Result<(Streaming<pb::ServerFrame>, pb::ServerFrame), Broken> {
-    let outbound = shared.wire.connect(shared.opening(), shared.report());
-    let mut client = LocksClient::new(channel).max_decoding_message_size(16 << 20);
-    let mut inbound = client.session(outbound).await.map_err(|status| broken_by(&status))?.into_inner();
+    let reporter = Arc::clone(shared);
+    let outbound = shared.wire.connect(shared.opening(), Box::new(move || reporter.report()));
+    let mut inbound = locks.session(outbound).await.map_err(|status| broken_by(&status))?.into_inner();
     match inbound.message().await {
         Ok(Some(first)) => Ok((inbound, first)),
         Ok(None) => Err(Broken::Retry("the server ended the stream".to_owned())),
@@ -179,8 +177,7 @@ impl From<String> for Broken {
 
 /// A stream that fails carries our own problem, or is the transport's trouble.
 fn broken_by(status: &Status) -> Broken {
-    let bytes = status.metadata().get_bin("leasehold-problem-bin").and_then(|value| value.to_bytes().ok());
-    match bytes.and_then(|bytes| pb::Problem::decode(bytes).ok()) {
+    match problem_of(status) {
         Some(problem) => broken_by_problem(&problem),
         None => Broken::Retry(status.message().to_owned()),
     }
@@ -195,13 +192,4 @@ fn broken_by_problem(problem: &pb::Problem) -> Broken {
         leasehold_api::ErrorCode::LeaseNotHeld => SessionEnd::Ended,
         _ => SessionEnd::Refused(refused),
     })
-}
-
-/// The innermost message: `Connection refused` rather than `transport error`.
-fn root_cause(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }

@@ -150,7 +150,7 @@ impl Session {
     pub(crate) async fn confirm(&self, deadline: Stamp) -> Result<(), AskError> {
         let shared = self.shared();
         let (waiter, confirmed) = oneshot::channel();
-        shared.keep_alive(Some(waiter));
+        shared.wire.keep_alive(Some(waiter));
         tokio::select! {
             confirmed = confirmed => confirmed.map_err(|_| AskError::Ended(shared.why_over())),
             () = clock::sleep_until(deadline) => Err(AskError::Unavailable(shared.trouble())),

@@ -2,13 +2,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::time::Duration;
 
+use bytes::Bytes;
 use leasehold_proto::v1 as pb;
 use leasehold_types::{LeaseId, ids};
-use tokio::sync::{Notify, oneshot, watch};
+use tokio::sync::{Notify, watch};
 
 use super::SessionEnd;
 use super::wire::Wire;
@@ -16,6 +17,11 @@ use crate::client::Settings;
 use crate::deadline::{Life, Stamp, ms};
 use crate::error::{LostReason, end_reason};
 use crate::guard::Held;
+
+/// Leases of one session: so many that an opening, which names them all, fits into one frame.
+const LEASES: usize = 20_000;
+/// Losses that one keep-alive says it has seen; the others are for the next one.
+const SEEN_ENDED: usize = 5_000;
 
 /// The server that a session began with (K2).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -39,7 +45,6 @@ pub(crate) struct Shared {
     identity: Mutex<Option<Identity>>,
     held: Mutex<HashMap<LeaseId, Weak<Held>>>,
     seen_ended: Mutex<Vec<LeaseId>>,
-    expired_while_executing: AtomicU32,
     confirmations: AtomicU64,
     trouble: Mutex<Option<String>>,
     is_closing: AtomicBool,
@@ -59,7 +64,6 @@ impl Shared {
             identity: Mutex::default(),
             held: Mutex::default(),
             seen_ended: Mutex::default(),
-            expired_while_executing: AtomicU32::new(0),
             confirmations: AtomicU64::new(0),
             trouble: Mutex::default(),
             is_closing: AtomicBool::new(false),
@@ -97,18 +101,14 @@ impl Shared {
             owner_id: self.settings.owner.clone(),
             ttl_ms: Some(ms(self.ttl)),
             labels: self.settings.labels.clone(),
-            held: lock(&self.held).keys().map(|id| id.as_bytes().to_vec().into()).collect(),
+            held: lock(&self.held).keys().map(lease_bytes).collect(),
         }
     }
 
-    /// Sends a keep-alive with what there is to report.
-    pub(crate) fn keep_alive(&self, waiter: Option<oneshot::Sender<()>>) {
-        self.wire.keep_alive(self.report(), waiter);
-    }
-
+    /// A keep-alive with what there is to report; its number is the wire's affair.
     pub(super) fn report(&self) -> pb::KeepAlive {
         let report = self.life().take_report();
-        let seen_ended = lock(&self.seen_ended).iter().map(|id| id.as_bytes().to_vec().into()).collect();
+        let seen_ended = lock(&self.seen_ended).iter().take(SEEN_ENDED).map(lease_bytes).collect();
         let mut last_error = report.last_error.unwrap_or_default().replace(char::is_control, " ");
         while last_error.len() > leasehold_types::limits::ERROR_TEXT_BYTES {
             last_error.pop();
@@ -119,9 +119,17 @@ impl Shared {
                 missed: report.missed,
                 last_error,
                 max_gap_ms: ms(report.max_gap),
-                expired_while_executing: self.expired_while_executing.swap(0, Relaxed),
+                expired_while_executing: self.settings.expired_while_executing.swap(0, Relaxed),
             }),
             seen_ended,
+        }
+    }
+
+    /// The connection is gone, and with it perhaps what was reported through it.
+    pub(super) fn disconnected(&self) {
+        for report in self.wire.disconnect() {
+            self.settings.expired_while_executing.fetch_add(report.expired_while_executing, Relaxed);
+            self.life().pause(Duration::from_millis(report.max_gap_ms));
         }
     }
 
@@ -164,7 +172,10 @@ impl Shared {
 
     pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) {
         let Some((sent, waiters)) = self.wire.kept_alive(kept.id) else { return };
-        lock(&self.seen_ended).clear();
+        let mut seen_ended = lock(&self.seen_ended);
+        let told = seen_ended.len().min(SEEN_ENDED);
+        seen_ended.drain(..told);
+        drop(seen_ended);
         self.confirmed(sent, kept.ttl_ms);
         for waiter in waiters {
             // Somebody who has left does not mind.
@@ -187,9 +198,17 @@ impl Shared {
         self.life().pause(gap);
     }
 
-    /// A guard's time ran out while it was in use; reported with the next keep-alive.
-    pub(crate) fn expired_while_executing(&self) {
-        self.expired_while_executing.fetch_add(1, Relaxed);
+    /// A lease is lost under the hands of its holder. One whose time ran out is reported with the next keep-alive, of
+    /// this session or of the next one of this client.
+    pub(crate) fn lost_while_executing(&self, reason: LostReason) {
+        let ran_out = match reason {
+            LostReason::NotRenewed | LostReason::Expired => true,
+            LostReason::SessionEnded => !self.is_closing.load(Relaxed),
+            LostReason::Forced | LostReason::Released | LostReason::Unknown => false,
+        };
+        if ran_out {
+            self.settings.expired_while_executing.fetch_add(1, Relaxed);
+        }
     }
 
     /// A lease of this session ended without its holder.
@@ -205,6 +224,11 @@ impl Shared {
 
     pub(crate) fn hold(&self, lease_id: LeaseId, held: &Arc<Held>) {
         lock(&self.held).insert(lease_id, Arc::downgrade(held));
+    }
+
+    /// Whether there is no room for one more lease.
+    pub(crate) fn is_full(&self) -> bool {
+        lock(&self.held).len() >= LEASES
     }
 
     pub(crate) fn let_go(&self, lease_id: LeaseId) {
@@ -261,6 +285,10 @@ impl fmt::Debug for Shared {
             .field("over", &self.over.get())
             .finish_non_exhaustive()
     }
+}
+
+fn lease_bytes(id: &LeaseId) -> Bytes {
+    Bytes::copy_from_slice(id.as_bytes())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -12,12 +12,18 @@ use std::task::{Context, Poll, Waker};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
+use prost::Message as _;
 use tokio::sync::oneshot;
 use tonic::codegen::tokio_stream::Stream;
 
 use super::SessionEnd;
 use crate::clock;
 use crate::deadline::{Stamp, ms};
+
+/// Requests of one frame take at most this: half of what a server accepts, since an opening may come with them.
+const FRAME_BYTES: usize = 512 << 10;
+/// So few requests fit whatever they say, and are not measured.
+const SURELY_FIT: usize = 32;
 
 /// What came of a request.
 pub(crate) type Told = Result<Outcome, SessionEnd>;
@@ -35,6 +41,8 @@ struct Pending {
 struct Flying {
     id: u64,
     sent: Stamp,
+    /// What it reports, to be said again if it is never answered.
+    report: pb::RenewalReport,
     waiters: Vec<oneshot::Sender<()>>,
 }
 
@@ -46,8 +54,8 @@ struct State {
     link: u64,
     open: Option<pb::Open>,
     out: Vec<pb::Request>,
-    /// A keep-alive that is to be sent, and who waits for its answer.
-    wanted: Option<(pb::KeepAlive, Vec<oneshot::Sender<()>>)>,
+    /// A keep-alive is to be sent, and these wait for its answer.
+    wanted: Option<Vec<oneshot::Sender<()>>>,
     flying: Vec<Flying>,
     close: bool,
     waker: Option<Waker>,
@@ -92,10 +100,9 @@ impl Wire {
     }
 
     /// Wants a keep-alive to be sent, and optionally to hear when one that was sent after this moment is confirmed.
-    pub(crate) fn keep_alive(&self, keep_alive: pb::KeepAlive, waiter: Option<oneshot::Sender<()>>) {
+    pub(crate) fn keep_alive(&self, waiter: Option<oneshot::Sender<()>>) {
         let mut state = self.lock();
-        let (_, waiters) = state.wanted.get_or_insert_with(|| (keep_alive, Vec::new()));
-        waiters.extend(waiter);
+        state.wanted.get_or_insert_default().extend(waiter);
         wake(state);
     }
 
@@ -110,25 +117,30 @@ impl Wire {
         state.wanted.is_some() || !state.flying.is_empty()
     }
 
-    /// A new connection: its stream begins with everything that was not answered.
-    pub(crate) fn connect(self: &Arc<Self>, open: pb::Open, keep_alive: pb::KeepAlive) -> Outbound {
+    /// A new connection: its stream begins with everything that was not answered. `report` is asked whenever a
+    /// keep-alive is made.
+    pub(crate) fn connect(self: &Arc<Self>, open: pb::Open, report: Reporter) -> Outbound {
         let now = clock::now();
         let mut state = self.lock();
         state.link += 1;
         state.open = Some(open);
         state.out = state.pending.iter().map(|(id, pending)| pending.again(*id, now)).collect();
-        let unheard: Vec<_> =
-            std::mem::take(&mut state.flying).into_iter().flat_map(|flying| flying.waiters).collect();
-        state.wanted.get_or_insert_with(|| (keep_alive, Vec::new())).1.extend(unheard);
-        Outbound { wire: Arc::clone(self), link: state.link, is_first: true }
+        state.wanted.get_or_insert_default();
+        Outbound { wire: Arc::clone(self), link: state.link, is_first: true, report }
     }
 
-    /// The present connection is gone: its stream ends, and nothing is put into it any more.
-    pub(crate) fn disconnect(&self) {
+    /// The present connection is gone: its stream ends, and nothing is put into it any more. Gives what was reported in
+    /// vain; who waits for a keep-alive waits for the next one.
+    pub(crate) fn disconnect(&self) -> Vec<pb::RenewalReport> {
         let mut state = self.lock();
         state.link += 1;
         state.out.clear();
+        let flying = std::mem::take(&mut state.flying);
+        let (reports, waiters): (Vec<_>, Vec<_>) =
+            flying.into_iter().map(|flying| (flying.report, flying.waiters)).unzip();
+        state.wanted.get_or_insert_default().extend(waiters.into_iter().flatten());
         wake(state);
+        reports
     }
 
     /// Hands out the answers of a frame.
@@ -207,28 +219,53 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
+/// Makes a keep-alive with what there is to report.
+pub(crate) type Reporter = Box<dyn Fn() -> pb::KeepAlive + Send>;
+
 /// What one connection sends: everything that is there, as one frame.
 pub(crate) struct Outbound {
     wire: Arc<Wire>,
     link: u64,
     is_first: bool,
+    report: Reporter,
 }
 
 impl Outbound {
     fn frame(&self, state: &mut State) -> pb::ClientFrame {
-        let keep_alive = state.wanted.take().map(|(mut keep_alive, waiters)| {
-            state.last_id += 1;
-            keep_alive.id = state.last_id;
-            state.flying.push(Flying { id: keep_alive.id, sent: clock::now(), waiters });
-            keep_alive
-        });
+        let requests = take_requests(&mut state.out);
+        let is_all = state.out.is_empty();
         pb::ClientFrame {
             open: state.open.take(),
-            requests: std::mem::take(&mut state.out),
-            keep_alive,
-            close: state.close,
+            requests,
+            keep_alive: state.wanted.take().map(|waiters| self.keep_alive(state, waiters)),
+            // Nothing may follow a close.
+            close: state.close && is_all,
         }
     }
+
+    fn keep_alive(&self, state: &mut State, waiters: Vec<oneshot::Sender<()>>) -> pb::KeepAlive {
+        let mut keep_alive = (self.report)();
+        state.last_id += 1;
+        keep_alive.id = state.last_id;
+        let report = keep_alive.report.clone().unwrap_or_default();
+        state.flying.push(Flying { id: keep_alive.id, sent: clock::now(), report, waiters });
+        keep_alive
+    }
+}
+
+/// As many requests as a server takes in one frame; the rest goes into the next one.
+fn take_requests(out: &mut Vec<pb::Request>) -> Vec<pb::Request> {
+    if out.len() <= SURELY_FIT {
+        return std::mem::take(out);
+    }
+    let mut bytes = 0;
+    let fit = out.iter().take_while(|request| {
+        bytes += request.encoded_len() + 8;
+        bytes <= FRAME_BYTES
+    });
+    let fit = fit.count().max(1);
+    let rest = out.split_off(fit);
+    std::mem::replace(out, rest)
 }
 
 impl Stream for Outbound {
@@ -254,10 +291,10 @@ impl Stream for Outbound {
             return Poll::Pending;
         }
         self.is_first = false;
-        state.rested = false;
         let frame = self.frame(&mut state);
+        // What did not fit goes at once.
+        state.rested = !state.out.is_empty();
         if frame.close {
-            // Nothing may follow.
             state.link += 1;
         }
         Poll::Ready(Some(frame))

@@ -100,11 +100,9 @@ fn change(change: Change) -> pb::LeaderChange {
         Change::Leads(leads) => {
             pb::LeaderChange { leader: Some(leader(leads)), last_token: None, unchanged: false }
         }
-        Change::Vacant { last } => pb::LeaderChange {
-            leader: None,
-            last_token: last.map(FencingToken::get),
-            unchanged: false,
-        },
+        Change::Vacant { last } => {
+            pb::LeaderChange { leader: None, last_token: last.map(FencingToken::get), unchanged: false }
+        }
     }
 }
 

@@ -26,6 +26,8 @@ use super::{convert, problem};
 use crate::http::{App, convert as http_convert, draining, unexpected};
 use request::{Asked, Done, Pending};
 
+pub(super) use request::note_expired;
+
 /// Frames that wait to be written. More would only add delay: a client that does not read is not answered faster.
 const FRAMES: usize = 8;
 /// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;

@@ -55,6 +55,7 @@ impl LocksService {
     }
 
     async fn renewed(&self, request: pb::RenewRequest) -> Result<pb::RenewAnswer, Problem> {
+        session::note_expired(&self.app, request.report.as_ref());
         let (lease_id, request) = convert::renew(request)?;
         let renew = http_convert::renew(lease_id, request, &self.app.limits)?;
         match self.app.submit(None, Command::Renew(renew)).await {
@@ -160,6 +161,7 @@ impl LocksService {
         &self,
         request: pb::RenewSessionRequest,
     ) -> Result<pb::RenewSessionAnswer, Problem> {
+        session::note_expired(&self.app, request.report.as_ref());
         let (missed, last_error, max_gap_ms) = convert::report(request.report);
         let seen_ended =
             request.seen_ended.iter().map(|id| convert::lease_id(id)).collect::<Result<_, _>>()?;
@@ -338,7 +340,9 @@ impl Locks for LocksService {
 
     async fn proclaim(&self, request: Request<pb::ProclaimRequest>) -> Answered<pb::ProclaimAnswer> {
         let proclaimed = elections::proclaim(&self.app, request.into_inner()).await;
-        answered(proclaimed.map(|token| pb::ProclaimAnswer { fencing_token: token.get(), epoch: self.epoch() }))
+        answered(
+            proclaimed.map(|token| pb::ProclaimAnswer { fencing_token: token.get(), epoch: self.epoch() }),
+        )
     }
 
     async fn resign(&self, request: Request<pb::ResignRequest>) -> Answered<pb::ReleaseAnswer> {

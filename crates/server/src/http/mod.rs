@@ -4,6 +4,7 @@ pub(crate) mod accept;
 mod answer;
 mod audit;
 pub(crate) mod connection;
+mod console;
 pub(crate) mod convert;
 pub(crate) mod elections;
 mod events;
@@ -12,7 +13,6 @@ pub(crate) mod guard;
 mod health;
 mod locks;
 pub(crate) mod observe;
-mod page;
 mod request;
 mod resources;
 mod route;
@@ -72,6 +72,11 @@ impl std::fmt::Debug for App {
 impl App {
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
+        match &command {
+            Command::Renew(renew) => self.metrics.renewal_reported(&renew.report),
+            Command::RenewSession(renew) => self.metrics.renewal_reported(&renew.report),
+            _ => {}
+        }
         let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
         let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
         match durable.into_inner() {
@@ -155,7 +160,8 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         (Place::Readyz, Method::GET) => health::ready(app, headers, query, body).await,
         (Place::Metrics, Method::GET) => health::metrics(app, query, body).await,
         (Place::OpenApi, Method::GET) => health::openapi(query, body),
-        (Place::Root, Method::GET) => Ok(page::root(app)),
+        (Place::Root, Method::GET) => console::root(),
+        (Place::Console(file), Method::GET) => console::file(file),
         (place, _) => Err(Failure::method(place.allow())),
     }
 }

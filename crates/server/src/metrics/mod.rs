@@ -2,6 +2,7 @@
 
 mod histogram;
 mod page;
+mod reported;
 mod scope;
 
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use leasehold_api::{ErrorCode, Problem};
-use leasehold_core::{Acquire, Event, EventKind, Reply};
+use leasehold_core::{Acquire, Event, EventKind, RenewalReport, Reply};
 use leasehold_node::{Role, Status};
 use leasehold_types::{EndReason, Mode, TenantName};
 use tokio::time::Instant;
@@ -18,6 +19,7 @@ use crate::logs::LogSink;
 use crate::survey::Survey;
 use histogram::{BATCH, CALL, Histogram};
 use page::Page;
+use reported::Reported;
 use scope::{Scope, Scopes};
 
 /// Everything that is counted.
@@ -26,6 +28,7 @@ pub(crate) struct Metrics {
     scopes: Scopes,
     renewal_failures: ByCode,
     release_failures: ByCode,
+    reported: Reported,
     rearmed: AtomicU64,
     takeovers: AtomicU64,
     shed: AtomicU64,
@@ -93,6 +96,7 @@ impl Metrics {
             scopes: Scopes::default(),
             renewal_failures: ByCode::new(),
             release_failures: ByCode::new(),
+            reported: Reported::new(),
             rearmed: AtomicU64::new(0),
             takeovers: AtomicU64::new(0),
             shed: AtomicU64::new(0),
@@ -119,6 +123,16 @@ impl Metrics {
 
     pub(crate) fn renewal_failed(&self, code: ErrorCode) {
         self.renewal_failures.add(code);
+    }
+
+    /// What a client says of its renewals.
+    pub(crate) fn renewal_reported(&self, report: &RenewalReport) {
+        self.reported.renewal(report);
+    }
+
+    /// So many leases of a client ended under its hands.
+    pub(crate) fn expired_while_executing(&self, leases: u32) {
+        self.reported.expired_while_executing(leases);
     }
 
     pub(crate) fn release_failed(&self, code: ErrorCode) {
@@ -205,6 +219,7 @@ impl Metrics {
         page.counters(&scopes, "lock_force_release_total", "Leases taken away by operators", |s| &s.forced);
         page.by_code("lock_renewal_failures_total", "Renewals refused or failed", &self.renewal_failures);
         page.by_code("lock_release_failures_total", "Releases refused or failed", &self.release_failures);
+        self.reported.render(&mut page);
         page.one(
             "lock_held_longest_seconds",
             "gauge",

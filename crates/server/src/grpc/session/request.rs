@@ -108,9 +108,7 @@ pub(super) fn keep_alive(
 
 fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
     match request.ask {
-        Some(Ask::Acquire(ask)) => {
-            Ok(Command::Acquire(convert::stream_acquire(ask, session, &app.limits)?))
-        }
+        Some(Ask::Acquire(ask)) => Ok(Command::Acquire(convert::stream_acquire(ask, session, &app.limits)?)),
         Some(Ask::Release(ask)) => Ok(Command::Release { lease_id: convert::lease_bytes(&ask.lease_id)? }),
         Some(Ask::Renew(ask)) => {
             let lease_id = convert::lease_bytes(&ask.lease_id)?;
@@ -124,21 +122,25 @@ fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Comman
             let to = convert::given(&ask.to).map(convert::owner).transpose()?;
             Ok(Command::Resign { lease_id: convert::lease_bytes(&ask.lease_id)?, to })
         }
-        None => {
-            Err(http_convert::bad_field("ask", "is none of acquire, release, renew, proclaim, resign"))
-        }
+        None => Err(http_convert::bad_field("ask", "is none of acquire, release, renew, proclaim, resign")),
     }
 }
 
-fn renew_session(app: &App, session: SessionId, keep_alive: pb::KeepAlive) -> Result<Command, Problem> {
-    let expired = keep_alive.report.as_ref().map_or(0, |report| report.expired_while_executing);
+/// Notes leases that ended while their holder was still at work.
+pub(in super::super) fn note_expired(app: &App, report: Option<&pb::RenewalReport>) {
+    let expired = report.map_or(0, |report| report.expired_while_executing);
     if expired > 0 {
+        app.metrics.expired_while_executing(expired);
         tracing::warn!(
             event = "lock_lost_suspected",
             expired,
             "a client was still working when its lease had ended"
         );
     }
+}
+
+fn renew_session(app: &App, session: SessionId, keep_alive: pb::KeepAlive) -> Result<Command, Problem> {
+    note_expired(app, keep_alive.report.as_ref());
     let (missed, last_error, max_gap_ms) = convert::report(keep_alive.report);
     let seen_ended =
         keep_alive.seen_ended.iter().map(|id| convert::lease_bytes(id)).collect::<Result<_, _>>()?;

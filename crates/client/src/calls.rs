@@ -1,0 +1,64 @@
+//! Unary calls: at the first server that can be reached and does not say that another one is active.
+
+use std::time::Duration;
+
+use prost::Message as _;
+use tokio::time::timeout;
+use tonic::{Response, Status};
+
+use leasehold_proto::v1 as pb;
+
+use crate::client::Settings;
+use crate::connections::Locks;
+use crate::error::Refused;
+
+/// One server has this long to answer.
+const ANSWER: Duration = Duration::from_secs(5);
+
+/// Why a call has no answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum CallError {
+    /// The service refused.
+    Refused(Refused),
+    /// Nobody could be reached.
+    Unavailable(String),
+}
+
+impl Settings {
+    /// Asks one server after the other. What is asked may be asked twice.
+    pub(crate) async fn call<T, F>(&self, ask: impl Fn(Locks) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let mut why = CallError::Unavailable("no server".to_owned());
+        for endpoint in &self.endpoints {
+            let asked = async {
+                let locks = endpoint.locks().await.map_err(CallError::Unavailable)?;
+                ask(locks).await.map(Response::into_inner).map_err(|status| refused(&status))
+            };
+            why = match timeout(ANSWER, asked).await {
+                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Err(CallError::Refused(refused))) if !refused.is_retryable() => {
+                    return Err(CallError::Refused(refused));
+                }
+                Ok(Err(error)) => error,
+                Err(_) => CallError::Unavailable(format!("{} does not answer", endpoint.uri())),
+            };
+        }
+        Err(why)
+    }
+}
+
+/// The problem that a status carries, or else the transport's trouble.
+pub(crate) fn refused(status: &Status) -> CallError {
+    match problem_of(status) {
+        Some(problem) => CallError::Refused(Refused::from_wire(&problem)),
+        None => CallError::Unavailable(status.message().to_owned()),
+    }
+}
+
+/// Our own problem, where a status carries one.
+pub(crate) fn problem_of(status: &Status) -> Option<pb::Problem> {
+    let bytes = status.metadata().get_bin("leasehold-problem-bin")?.to_bytes().ok()?;
+    pb::Problem::decode(bytes).ok()
+}
