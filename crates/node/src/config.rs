@@ -31,6 +31,9 @@ pub struct NodeConfig {
     pub ring_bytes: usize,
     /// Grant correctness locks although the journal can lose them. Default no.
     pub correctness_despite_loss: bool,
+    /// The newest format of facts that this node reads and writes (N10). Default what this version knows. A test lowers it
+    /// to stand for an older version; no setting of the server does.
+    pub known_format: u8,
     /// Set where other nodes may share the journal: the node then begins as a standby, takes over when the active node
     /// resigns or falls silent, and becomes a standby again when it is replaced. Default `None`: it claims the journal
     /// at once, and stops when it is fenced.
@@ -68,6 +71,7 @@ impl NodeConfig {
             ring_events: 16_384,
             ring_bytes: 8 << 20,
             correctness_despite_loss: false,
+            known_format: leasehold_core::codec::FORMAT,
             shared: None,
         }
     }
@@ -75,7 +79,7 @@ impl NodeConfig {
 
 /// Without progress of commits for this long a node refuses renewals (N5), gives an unknown outcome up (J3) and calls
 /// itself stalled: longer than a disk's hiccup, much shorter than any sensible ttl.
-pub(crate) const STALL: Duration = Duration::from_secs(2);
+pub const STALL: Duration = Duration::from_secs(2);
 
 /// A loop that looked at the clock later than this after its last look was paused (N3): a quarter of the shortest ttl.
 pub(crate) const PAUSE: Duration = Duration::from_millis(250);
@@ -88,30 +92,30 @@ pub(crate) const PAUSE_GRACE: Duration = Duration::from_millis(100);
 pub(crate) const CLOCKS_PART: Duration = Duration::from_millis(100);
 
 /// An idle loop looks at the clocks this often: well below [`PAUSE`], so that a pause is noticed as one.
-pub(crate) const HEARTBEAT: Duration = Duration::from_millis(100);
+pub const HEARTBEAT: Duration = Duration::from_millis(100);
 
 /// How often the witness is written (J9).
-pub(crate) const WITNESS_EVERY: Duration = Duration::from_secs(1);
+pub const WITNESS_EVERY: Duration = Duration::from_secs(1);
 
 /// A command that does not wait is answered within this, and a waiting one this long after its wait (L5).
 pub(crate) const PATIENCE: Duration = Duration::from_secs(10);
 
 /// An unknown outcome is resolved again after this pause (J3): short against [`STALL`], long enough not to flood an
 /// engine that is on its knees.
-pub(crate) const RESOLVE_EVERY: Duration = Duration::from_millis(50);
+pub const RESOLVE_EVERY: Duration = Duration::from_millis(50);
 
 /// Commands taken before the next commit begins: bounds how long the first of them waits for the last to be decided.
-pub(crate) const TAKE_MOST: usize = 4_096;
+pub(crate) const TAKE_MOST: u64 = 4_096;
 
 /// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
 /// (N4).
-pub(crate) const TICK_MOST: usize = 1_024;
+pub const TICK_MOST: usize = 1_024;
 
 /// Under load watchers are woken this often at most: waking a thousand of them costs the loop as much as a commit.
 pub(crate) const ANNOUNCE_EVERY: Duration = Duration::from_millis(1);
 
 /// An active node that has appended nothing for this long writes a beat (J15).
-pub(crate) const BEAT: Duration = Duration::from_millis(300);
+pub const BEAT: Duration = Duration::from_millis(300);
 
 /// A standby looks at the journal this often: a resignation is seen well within 200 ms.
-pub(crate) const LOOK: Duration = Duration::from_millis(100);
+pub const LOOK: Duration = Duration::from_millis(100);

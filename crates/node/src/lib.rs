@@ -10,6 +10,7 @@
 //!
 //! - [`start`] opens a journal, replays it and gives a [`Running`] node.
 //! - [`Handle::submit`] brings a command to the loop and waits for its durable reply.
+//! - [`Handle::lane`] does the same for many commands at once, for whoever has many under way.
 //! - [`Handle::watch`] follows what happens, with resume.
 //! - [`state::State`] is the loop without threads, clocks or IO; a simulator drives exactly that.
 
@@ -22,11 +23,14 @@ mod driver;
 mod event_id;
 mod handle;
 mod keepers;
+mod lane;
 mod lives;
+mod mailbox;
 pub mod maintenance;
 mod node;
 mod observer;
 mod open;
+mod post;
 mod replay;
 mod ring;
 mod running;
@@ -38,6 +42,8 @@ pub mod state;
 mod status;
 #[cfg(test)]
 mod testing;
+mod ticket_hash;
+mod vigil;
 mod warm;
 mod watch;
 
@@ -46,7 +52,17 @@ pub use clock::{Clock, ManualClock, Reading, RealClock, Sleep};
 pub use config::{NodeConfig, SharedJournal};
 pub use event_id::{EventId, InvalidEventId};
 pub use handle::Handle;
+pub use lane::Lane;
 pub use observer::{NoObserver, Observer};
 pub use running::{Running, StartError, StopReason, start};
 pub use status::{Active, Role, Status};
 pub use watch::{Watch, WatchEnd, WatchFrom, WatchItem};
+
+/// The parts of a node that need no thread, clock or IO of their own, for simulators: together with [`state::State`]
+/// they are everything that a node decides.
+pub mod parts {
+    pub use crate::config::{BEAT, HEARTBEAT, LOOK, RESOLVE_EVERY, STALL, TICK_MOST, WITNESS_EVERY};
+    pub use crate::serving_time::{Look, ServingTime};
+    pub use crate::vigil::Vigil;
+    pub use crate::warm::Warm;
+}

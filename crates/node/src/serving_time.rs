@@ -15,7 +15,7 @@ use crate::config::{CLOCKS_PART, PAUSE, PAUSE_GRACE};
 /// takes that long, say): what waited is drained between any two looks, so that time counts. Without this exception
 /// nothing would ever expire on such a disk.
 #[derive(Debug)]
-pub(crate) struct ServingTime {
+pub struct ServingTime {
     last: Reading,
     served: Duration,
     /// Until this point of the monotonic clock serving time stands still.
@@ -24,27 +24,28 @@ pub(crate) struct ServingTime {
 
 /// What a look at the clocks shows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) struct Look {
+pub struct Look {
     /// What to decide with.
-    pub(crate) now: Now,
+    pub now: Now,
     /// The loop was paused for this long: drain and confirm before anything expires (N3).
-    pub(crate) paused: Option<Duration>,
+    pub paused: Option<Duration>,
     /// The machine was suspended: confirm before anything is told (R3).
-    pub(crate) suspended: bool,
+    pub suspended: bool,
 }
 
 impl ServingTime {
-    pub(crate) fn starting(reading: Reading) -> Self {
+    /// Time from zero on, as of this look.
+    pub fn starting(reading: Reading) -> Self {
         Self { last: reading, served: Duration::ZERO, still_until: Duration::ZERO }
     }
 
     /// What to decide with, as of the last look.
-    pub(crate) fn now(&self) -> Now {
+    pub fn now(&self) -> Now {
         Now { time: Time(whole_ms(self.served)), wall: self.last.wall }
     }
 
     /// Looks at the clocks.
-    pub(crate) fn look(&mut self, reading: Reading) -> Look {
+    pub fn look(&mut self, reading: Reading) -> Look {
         let passed = reading.monotonic.saturating_sub(self.last.monotonic);
         let booted = reading.boottime.saturating_sub(self.last.boottime);
         let was_slow_before = self.last.monotonic < self.still_until;
@@ -59,7 +60,7 @@ impl ServingTime {
     }
 
     /// When, by the monotonic clock, serving time reaches `deadline` if nothing is paused until then.
-    pub(crate) fn monotonic_at(&self, deadline: Time) -> Duration {
+    pub fn monotonic_at(&self, deadline: Time) -> Duration {
         let missing = Duration::from_millis(deadline.0).saturating_sub(self.served);
         self.last.monotonic.max(self.still_until) + missing
     }

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use leasehold_journal::{Claim, Head, OpenError, Opened, ReadError, Reader, Witness};
 use leasehold_types::ids::random;
-use leasehold_types::{Epoch, FencingToken, Nonce};
+use leasehold_types::{Durability, Epoch, FencingToken, Nonce};
 
 use crate::config::{LOOK, STALL, SharedJournal, WITNESS_EVERY};
 use crate::keepers::{load_witness, store_witness};
 use crate::node::Node;
 use crate::open::claim;
 use crate::shared::Shared;
+use crate::vigil::Vigil;
 use crate::warm::Warm;
 use crate::{Active, StartError};
 
@@ -35,17 +36,15 @@ pub(crate) struct Claimed {
 pub(crate) struct Standby<'a> {
     node: &'a Node,
     settings: &'a SharedJournal,
-    /// The nonce of this node's own last claim.
-    own: Option<Nonce>,
+    vigil: Vigil,
     /// What handles see of this life, once the journal has been read.
     shared: Option<Arc<Shared>>,
     reader: Option<Box<dyn Reader>>,
     warm: Option<Warm>,
-    /// The head as it was last seen, and since when it has been like that.
-    seen: Option<(Head, Duration)>,
-    patience: Duration,
     witness: Option<Witness>,
     next_witness: Duration,
+    /// What the journal keeps, once it has said so.
+    durability: Option<Durability>,
 }
 
 impl<'a> Standby<'a> {
@@ -59,14 +58,13 @@ impl<'a> Standby<'a> {
         Ok(Self {
             node,
             settings,
-            own,
+            vigil: Vigil::new(settings.patience, own, chance()),
             shared: None,
             reader: None,
             warm: None,
-            seen: None,
-            patience: jittered(settings.patience),
             witness,
             next_witness: Duration::ZERO,
+            durability: None,
         })
     }
 
@@ -124,16 +122,10 @@ impl<'a> Standby<'a> {
         }
     }
 
-    /// The epoch to be replaced, once it has resigned or been silent for long enough. An epoch of this node's own that
-    /// nobody has replaced since it stepped down has no active node: there is nothing to wait for.
     fn turn(&self) -> Option<Epoch> {
-        let (head, since) = self.seen.as_ref()?;
         let replay = &self.warm.as_ref()?.replay;
-        let resigned = replay.resigned == Some(head.epoch) && replay.tail == head.tail;
-        let nobody = resigned || self.own == Some(head.nonce);
-        let silent = self.now().saturating_sub(*since) >= self.patience;
-        // After a claim that failed even an empty seat is left to others for a while.
-        (silent || (nobody && self.patience < 2 * self.settings.patience)).then_some(head.epoch)
+        let caught_up = self.vigil.head().is_some_and(|head| head.tail == replay.tail);
+        self.vigil.turn(self.now(), replay.resigned.filter(|_| caught_up))
     }
 
     async fn claim(&mut self, expected: Epoch) -> Result<Turn, OpenError> {
@@ -156,11 +148,15 @@ impl<'a> Standby<'a> {
         };
         // A head behind what was replayed is shown by engines that lost writes, and by members of one that lag: which
         // it is, only a claim can tell, and it does (J9).
-        let follows = warm.follow(head.cluster, head.tail, &mut *reader).await;
+        let follows = warm.follow_recovered(head.cluster, head.tail, &mut *reader).await;
         let passes = follows.as_ref().err().is_none_or(StartError::passes);
         (self.warm, self.reader) = (Some(warm), follows.is_ok().then_some(reader));
         if !passes {
             return follows;
+        }
+        if self.durability.is_none() {
+            let durability = self.within(self.node.journal.durability()).await;
+            self.durability = Some(durability.ok_or_else(no_answer)??);
         }
         self.saw(head)?;
         follows
@@ -169,10 +165,7 @@ impl<'a> Standby<'a> {
     /// Notes a head that was seen. Only a changed one is a sign of life.
     fn saw(&mut self, head: Head) -> Result<(), StartError> {
         let now = self.now();
-        if self.seen.as_ref().is_none_or(|(seen, _)| *seen != head) {
-            self.seen = Some((head, now));
-            self.patience = jittered(self.settings.patience);
-        }
+        self.vigil.saw(head, now, chance());
         let Some(warm) = &self.warm else { return Ok(()) };
         let resigned = warm.replay.resigned == Some(head.epoch);
         let active = warm.active_of(&head).filter(|_| !resigned).map(|took_over| Active {
@@ -182,7 +175,9 @@ impl<'a> Standby<'a> {
             here: false,
         });
         let is_new = self.shared.is_none();
-        let shared = self.shared.get_or_insert_with(|| self.node.standing_by(head.cluster));
+        let durability = self.durability.unwrap_or(Durability::Volatile);
+        let shared = self.shared.get_or_insert_with(|| self.node.standing_by(head.cluster, durability));
+        shared.set_format(warm.state());
         shared.follow(head.epoch, head.tail.slot, warm.tail().slot, &warm.replay.state.counts());
         if is_new {
             self.node.seat.enter(Arc::clone(shared));
@@ -200,33 +195,37 @@ impl<'a> Standby<'a> {
     fn bear_witness(&mut self, head: Head) -> Result<(), StartError> {
         let Some(warm) = &self.warm else { return Ok(()) };
         let known = self.witness.as_ref();
-        if known.is_some_and(|known| known.cluster != head.cluster || known.tail.slot >= warm.tail().slot) {
+        let knows_more =
+            |known: &Witness| known.cluster != head.cluster || known.tail.slot >= warm.tail().slot;
+        if known.is_some_and(|known| knows_more(known) && !warm.gives_up(known)) {
             return Ok(());
         }
         let token = FencingToken::new(warm.replay.state.last_token()).ok();
         let token = token.max(known.and_then(|known| known.token));
         let epoch = known.map_or(head.epoch, |known| known.epoch.max(head.epoch));
-        let witness = Witness { cluster: head.cluster, tail: warm.tail(), epoch, token, directory: None };
+        let witness = Witness {
+            cluster: head.cluster,
+            tail: warm.tail(),
+            epoch,
+            token,
+            directory: None,
+            generation: Some(warm.state().generation()),
+            claimed: None,
+        };
         store_witness(&self.node.config.data_dir, &witness)?;
         self.witness = Some(witness);
         Ok(())
     }
 
-    /// The journal could not be read: nothing was seen, so silence is counted anew. Else every standby would take over
-    /// in the moment an engine comes back.
     fn saw_nothing(&mut self, why: &StartError) {
-        (self.seen, self.reader) = (None, None);
-        self.patience = jittered(self.settings.patience);
+        self.reader = None;
+        self.vigil.saw_nothing(chance());
         self.node.seat.shared().set_trouble(Some(why.to_string()));
     }
 
     fn back_off(&mut self, why: &OpenError) {
         self.node.observer.trouble("the journal was not taken over", &why.to_string());
-        self.patience = jittered(2 * self.settings.patience);
-        let now = self.now();
-        if let Some((_, since)) = &mut self.seen {
-            *since = now;
-        }
+        self.vigil.back_off(self.now(), chance());
     }
 
     fn now(&self) -> Duration {
@@ -254,8 +253,7 @@ fn passes(error: &OpenError) -> bool {
     matches!(error, OpenError::Unavailable(_) | OpenError::LostDuel(_))
 }
 
-/// A time and up to half as much again, so that standbys do not duel every time.
-fn jittered(least: Duration) -> Duration {
-    let part = random()[0];
-    least + least.mul_f64(0.5 * f64::from(part) / f64::from(u8::MAX))
+/// A number from 0 to 1.
+fn chance() -> f64 {
+    f64::from(random()[0]) / f64::from(u8::MAX)
 }

@@ -1,33 +1,66 @@
 //! The journaled state of a journal that others append to, kept up to date: what makes a standby warm.
 
+use leasehold_core::Journaled;
 use leasehold_journal::{Committed, Head, OpenError, ReadError, Reader, Sighting, Slots, Tail, Witness};
-use leasehold_types::{ClusterId, Epoch};
+use leasehold_types::{ClusterId, Epoch, FencingToken};
 
 use crate::replay::Replay;
 use crate::ring::Ring;
 use crate::{NodeConfig, StartError};
 
 /// See the module.
-pub(crate) struct Warm {
+pub struct Warm {
     pub(crate) replay: Replay,
     pub(crate) ring: Ring,
-    most: (usize, usize),
+    most: Most,
+}
+
+/// What is kept at most, and read at all.
+#[derive(Clone, Copy)]
+struct Most {
+    events: usize,
+    bytes: usize,
+    format: u8,
 }
 
 impl Warm {
     /// The state of the current snapshot.
-    pub(crate) async fn load(config: &NodeConfig, reader: &mut dyn Reader) -> Result<Self, StartError> {
-        Self::from_snapshot((config.ring_events, config.ring_bytes), reader).await
+    ///
+    /// # Errors
+    /// The snapshot cannot be read.
+    pub async fn load(config: &NodeConfig, reader: &mut dyn Reader) -> Result<Self, StartError> {
+        let NodeConfig { ring_events: events, ring_bytes: bytes, known_format: format, .. } = *config;
+        Self::from_snapshot(Most { events, bytes, format }, reader).await
     }
 
-    async fn from_snapshot(most: (usize, usize), reader: &mut dyn Reader) -> Result<Self, StartError> {
-        let replay = Replay::from_snapshot(reader).await?;
-        let ring = Ring::new(most.0, most.1, replay.snapshot_slot);
+    async fn from_snapshot(most: Most, reader: &mut dyn Reader) -> Result<Self, StartError> {
+        let replay = Replay::from_snapshot_up_to(most.format, reader).await?;
+        let ring = Ring::new(most.events, most.bytes, replay.snapshot_slot);
         Ok(Self { replay, ring, most })
     }
 
+    /// The state as far as it has come.
+    pub fn state(&self) -> &Journaled {
+        &self.replay.state
+    }
+
+    /// The epoch whose active node resigned, if that is the last fact (J16).
+    pub fn resigned(&self) -> Option<Epoch> {
+        self.replay.resigned
+    }
+
+    /// Bytes of the facts after the snapshot that it began with.
+    pub fn bytes(&self) -> u64 {
+        self.replay.bytes
+    }
+
+    /// Gives the state out.
+    pub fn into_state(self) -> Journaled {
+        self.replay.state
+    }
+
     /// How far it has come.
-    pub(crate) fn tail(&self) -> Tail {
+    pub fn tail(&self) -> Tail {
         self.replay.tail
     }
 
@@ -35,7 +68,7 @@ impl Warm {
     ///
     /// # Errors
     /// [`OpenError::Regressed`] if what was replayed before is not what the journal holds now.
-    pub(crate) async fn follow(
+    pub async fn follow(
         &mut self,
         cluster: ClusterId,
         to: Tail,
@@ -55,8 +88,54 @@ impl Warm {
         if self.tail().slot == to.slot { self.must_follow(cluster, to, to.hash) } else { Ok(()) }
     }
 
+    /// The same for a journal that may have been recovered meanwhile: then everything is replayed anew, if the recovery has
+    /// given up what was replayed here.
+    ///
+    /// # Errors
+    /// See [`Warm::follow`].
+    pub async fn follow_recovered(
+        &mut self,
+        cluster: ClusterId,
+        to: Tail,
+        reader: &mut dyn Reader,
+    ) -> Result<(), StartError> {
+        let regressed = match self.follow(cluster, to, reader).await {
+            Err(StartError::Open(error @ OpenError::Regressed(_))) => error,
+            other => return other,
+        };
+        self.follow_anew(cluster, to, reader, regressed).await
+    }
+
+    /// Replays everything anew, unless what was replayed has been lost without anybody giving it up: then `regressed`.
+    ///
+    /// # Errors
+    /// See [`Warm::follow`].
+    pub async fn follow_anew(
+        &mut self,
+        cluster: ClusterId,
+        to: Tail,
+        reader: &mut dyn Reader,
+        regressed: OpenError,
+    ) -> Result<(), StartError> {
+        let mut anew = Self::from_snapshot(self.most, reader).await?;
+        anew.follow(cluster, to, reader).await?;
+        if !anew.gives_up(&self.as_witness(cluster)) {
+            return Err(regressed.into());
+        }
+        *self = anew;
+        Ok(())
+    }
+
+    /// Whether a recovery of this journal has given up what was seen before (J9).
+    pub fn gives_up(&self, seen: &Witness) -> bool {
+        seen.is_given_up_by(self.state().generation(), self.state().recovered_above())
+    }
+
     /// Refuses a journal that ends before what was replayed already: it has lost acknowledged writes (J9).
-    pub(crate) fn must_not_be_ahead(&self, cluster: ClusterId, tail: Tail) -> Result<(), OpenError> {
+    ///
+    /// # Errors
+    /// [`OpenError::Regressed`].
+    pub fn must_not_be_ahead(&self, cluster: ClusterId, tail: Tail) -> Result<(), OpenError> {
         let now = Sighting { cluster, epoch: Epoch(u64::MAX), tail, hash_there: None, directory: None };
         self.as_witness(cluster).check(&now)
     }
@@ -79,7 +158,15 @@ impl Warm {
 
     /// What was replayed bears witness as the file does.
     fn as_witness(&self, cluster: ClusterId) -> Witness {
-        Witness { cluster, tail: self.tail(), epoch: Epoch(0), token: None, directory: None }
+        Witness {
+            cluster,
+            tail: self.tail(),
+            epoch: Epoch(0),
+            token: FencingToken::new(self.state().last_token()).ok(),
+            directory: None,
+            generation: Some(self.state().generation()),
+            claimed: None,
+        }
     }
 
     fn apply(&mut self, slots: &[Committed]) -> Result<(), StartError> {

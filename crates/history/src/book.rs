@@ -1,0 +1,267 @@
+//! What was learnt from the records so far. It judges nothing; the functions in `promises` do.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::lease::{Ending, Holder, Lease, Life, Mark, Resource};
+use crate::record::{Answer, At, Call, Change, Hash, Id, Mode, Record};
+
+/// See the module. Maps are only looked up by key, so that their order never matters.
+#[derive(Debug, Default)]
+pub struct Book {
+    pub(crate) ops: HashMap<u64, Op>,
+    pub(crate) leases: HashMap<Id, Lease>,
+    pub(crate) lives: HashMap<Id, Life>,
+    pub(crate) resources: HashMap<Arc<str>, Resource>,
+    /// Where each lease is, so that its end finds it.
+    places: HashMap<Id, Arc<str>>,
+    /// In the order of time.
+    pub(crate) claims: Vec<Claimed>,
+    pub(crate) last_slot: Option<LastSlot>,
+    pub(crate) last_token: (u64, Mark),
+    /// The largest token, and the largest audit number, that somebody was told.
+    pub(crate) told_token: (u64, Mark),
+    pub(crate) told_audit: (u64, Mark),
+    pub(crate) clients: HashMap<Arc<str>, (u64, Mark)>,
+    pub(crate) fences: HashMap<Arc<str>, (u64, Mark)>,
+    pub(crate) seen: HashMap<Arc<str>, (u64, Mark)>,
+    pub(crate) streams: HashMap<Arc<str>, Position>,
+    /// By slot: how many journaled events came before it, and how many it has.
+    pub(crate) events: HashMap<u64, (u64, u32)>,
+    events_total: u64,
+    pub(crate) beliefs: Vec<Belief>,
+}
+
+/// One attempt.
+#[derive(Clone, Debug)]
+pub(crate) struct Op {
+    pub(crate) mark: Mark,
+    pub(crate) client: Arc<str>,
+    pub(crate) call: Call,
+    /// What somebody had been told before this attempt began.
+    pub(crate) told_token: (u64, Mark),
+    pub(crate) told_audit: (u64, Mark),
+    pub(crate) answered: bool,
+    /// Whether nobody asked under this lease id before.
+    pub(crate) is_first_attempt: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Claimed {
+    pub(crate) epoch: u64,
+    pub(crate) node: Arc<str>,
+    pub(crate) tail: u64,
+    pub(crate) mark: Mark,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LastSlot {
+    pub(crate) slot: u64,
+    pub(crate) epoch: u64,
+    pub(crate) hash: Hash,
+    pub(crate) mark: Mark,
+}
+
+/// How far a watcher has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Position {
+    /// After so many events.
+    After(u64, Mark),
+    /// It was told that everything before this slot is gone.
+    From(u64, Mark),
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Belief {
+    pub(crate) resource: Arc<str>,
+    pub(crate) client: Arc<str>,
+    pub(crate) from: At,
+    pub(crate) until: At,
+    pub(crate) token: u64,
+    pub(crate) mode: Mode,
+    pub(crate) permit: Option<u32>,
+    pub(crate) index: u64,
+}
+
+impl Book {
+    /// Whether the history shows what was committed.
+    pub(crate) fn has_commits(&self) -> bool {
+        self.last_slot.is_some()
+    }
+
+    /// The claim that ended this epoch, if one did.
+    pub(crate) fn replaced(&self, epoch: u64) -> Option<&Claimed> {
+        let first = self.claims.partition_point(|claim| claim.epoch <= epoch);
+        self.claims.get(first)
+    }
+
+    /// What keeps a lease alive.
+    pub(crate) fn life_of(&self, lease: Id) -> Id {
+        self.leases.get(&lease).and_then(|lease| lease.life).unwrap_or(lease)
+    }
+
+    /// The life that the answer to an attempt is about.
+    pub(crate) fn promised_life(&self, call: &Call) -> Option<Id> {
+        match call {
+            Call::Acquire { lease, session, .. } => Some(session.unwrap_or(*lease)),
+            Call::Renew { life } | Call::OpenSession { session: life } => Some(*life),
+            _ => None,
+        }
+    }
+
+    /// Takes a record in; it was checked before.
+    pub(crate) fn take(&mut self, index: u64, record: &Record) {
+        let mark = Mark { at: record.at(), index };
+        match record {
+            Record::Invoke { op, client, call, .. } => self.take_invoke(mark, *op, client, call),
+            Record::Answer { op, epoch, answer, .. } => self.take_answer(mark, *op, *epoch, answer),
+            Record::Held { from, until, client, resource, token, mode, permit, .. } => {
+                self.beliefs.push(Belief {
+                    resource: Arc::clone(resource),
+                    client: Arc::clone(client),
+                    from: *from,
+                    until: *until,
+                    token: *token,
+                    mode: *mode,
+                    permit: *permit,
+                    index,
+                });
+            }
+            Record::Fence { fence, token, admitted: true, .. } => {
+                self.fences.insert(Arc::clone(fence), (*token, mark));
+            }
+            Record::Claim { node, epoch, tail, .. } => {
+                self.claims.push(Claimed { epoch: *epoch, node: Arc::clone(node), tail: *tail, mark });
+            }
+            Record::Seen { node, slot, .. } => {
+                let seen = self.seen.entry(Arc::clone(node)).or_insert((*slot, mark));
+                *seen = (*seen).max((*slot, mark));
+            }
+            Record::Commit { slot, epoch, hash, changes, events, .. } => {
+                self.last_slot = Some(LastSlot { slot: *slot, epoch: *epoch, hash: *hash, mark });
+                self.events.insert(*slot, (self.events_total, *events));
+                self.events_total += u64::from(*events);
+                changes.iter().for_each(|change| self.take_change(mark, change));
+            }
+            Record::Event { stream, slot, n, .. } => {
+                let before = self.events.get(slot).map_or(0, |(before, _)| *before);
+                let after = before + u64::from(*n) + 1;
+                self.streams.insert(Arc::clone(stream), Position::After(after, mark));
+            }
+            Record::Compacted { stream, slot, .. } => {
+                self.streams.insert(Arc::clone(stream), Position::From(*slot, mark));
+            }
+            Record::Fence { .. } | Record::Fault { .. } => {}
+        }
+    }
+
+    fn take_invoke(&mut self, mark: Mark, op: u64, client: &Arc<str>, call: &Call) {
+        let mut is_first_attempt = true;
+        match call {
+            Call::Acquire { lease, session, .. } => {
+                let entry = self.leases.entry(*lease).or_default();
+                is_first_attempt = entry.asked.made == 0;
+                entry.life = Some(session.unwrap_or(*lease));
+                entry.asked.made(mark);
+            }
+            Call::Release { lease } => self.leases.entry(*lease).or_default().released.made(mark),
+            _ => {}
+        }
+        let (told_token, told_audit) = (self.told_token, self.told_audit);
+        let (client, call) = (Arc::clone(client), call.clone());
+        let asked = Op { mark, client, call, told_token, told_audit, answered: false, is_first_attempt };
+        self.ops.insert(op, asked);
+    }
+
+    fn take_answer(&mut self, mark: Mark, op: u64, epoch: Option<u64>, answer: &Answer) {
+        let Some(op) = self.ops.get_mut(&op) else { return };
+        op.answered = true;
+        let (sent, call, client) = (op.mark, op.call.clone(), Arc::clone(&op.client));
+        if let Some(epoch) = epoch {
+            self.clients.insert(client, (epoch, mark));
+        }
+        let nothing = matches!(answer, Answer::Failed | Answer::Refused | Answer::NotGranted);
+        match &call {
+            Call::Acquire { lease, .. } if nothing => {
+                self.leases.entry(*lease).or_default().asked.failed(mark);
+            }
+            Call::Release { lease } if nothing => {
+                self.leases.entry(*lease).or_default().released.failed(mark);
+            }
+            _ => {}
+        }
+        match (answer, &call) {
+            (Answer::Granted { token, ttl_ms }, Call::Acquire { lease, resource, .. }) => {
+                self.told_token = self.told_token.max((*token, mark));
+                let entry = self.leases.entry(*lease).or_default();
+                if entry.told.is_none() {
+                    entry.told = Some((*token, mark));
+                    self.resources.entry(Arc::clone(resource)).or_default().told.push(*lease);
+                }
+                self.promise(&call, sent, *ttl_ms);
+            }
+            (Answer::Renewed { ttl_ms }, _) => self.promise(&call, sent, *ttl_ms),
+            (Answer::Forced { audit_seq }, _) => {
+                self.told_audit = self.told_audit.max((*audit_seq, mark));
+            }
+            _ => {}
+        }
+    }
+
+    fn promise(&mut self, call: &Call, sent: Mark, ttl_ms: u64) {
+        let Some(life) = self.promised_life(call) else { return };
+        let until = Mark { at: sent.at + 1_000 * ttl_ms, index: sent.index };
+        let life = self.lives.entry(life).or_default();
+        if until.at > life.promised.at {
+            life.promised = until;
+        }
+    }
+
+    fn take_change(&mut self, mark: Mark, change: &Change) {
+        match change {
+            Change::Granted { lease, life, resource, token, mode, permit } => {
+                let entry = self.leases.entry(*lease).or_default();
+                entry.life = Some(*life);
+                entry.granted = Some((*token, mark));
+                self.last_token = (*token, mark);
+                self.lives.entry(*life).or_default().leases.push(*lease);
+                let place = self.resources.entry(Arc::clone(resource)).or_default();
+                let (token, mode, permit) = (*token, *mode, *permit);
+                place.holders.push(Holder { lease: *lease, token, mode, permit, mark });
+                place.changed(mark);
+                self.places.insert(*lease, Arc::clone(resource));
+            }
+            Change::Released { lease } => self.end(*lease, Ending::Released, mark),
+            Change::Expired { lease, max_hold } => {
+                let ending = if *max_hold { Ending::MaxHold } else { Ending::Expired };
+                if !max_hold {
+                    let life = self.life_of(*lease);
+                    self.lives.entry(life).or_default().expired = Some(mark);
+                }
+                self.end(*lease, ending, mark);
+            }
+            Change::SessionExpired { session } => {
+                self.lives.entry(*session).or_default().expired = Some(mark);
+                self.end_session(*session, Ending::Expired, mark);
+            }
+            Change::SessionClosed { session } => self.end_session(*session, Ending::SessionClosed, mark),
+            Change::Forced { leases } => {
+                leases.iter().for_each(|lease| self.end(*lease, Ending::Forced, mark));
+            }
+        }
+    }
+
+    fn end_session(&mut self, session: Id, ending: Ending, mark: Mark) {
+        let leases = self.lives.get_mut(&session).map(|life| std::mem::take(&mut life.leases));
+        leases.into_iter().flatten().for_each(|lease| self.end(lease, ending, mark));
+    }
+
+    fn end(&mut self, lease: Id, ending: Ending, mark: Mark) {
+        let Some(resource) = self.places.remove(&lease) else { return };
+        self.leases.entry(lease).or_default().ended = Some((ending, mark));
+        if let Some(place) = self.resources.get_mut(&resource) {
+            place.holders.retain(|holder| holder.lease != lease);
+            place.changed(mark);
+        }
+    }
+}

@@ -1,0 +1,82 @@
+//! What can be said only when everything was seen.
+
+use super::{Check, broken};
+use crate::book::{Belief, Book};
+use crate::lease::{Attempts, Ending, Lease, Mark};
+use crate::promise::Promise;
+use crate::record::{Id, Mode};
+
+/// The promises of this kind.
+pub(crate) const ALL: [Promise; 2] = [Promise::S6, Promise::S10];
+
+/// Asks the function of one promise.
+pub(crate) fn check(promise: Promise, book: &Book) -> Check {
+    match promise {
+        Promise::S6 => failures_did_not_happen(book),
+        Promise::S10 => beliefs_do_not_overlap(book),
+        _ => Ok(0),
+    }
+}
+
+/// S6: if every attempt was told that nothing happened, nothing did.
+fn failures_did_not_happen(book: &Book) -> Check {
+    let mut looked = 0;
+    let mut worst: Option<(Id, Mark, &Attempts, &str)> = None;
+    for (id, lease) in &book.leases {
+        let happened = [
+            (lease.granted.map(|(_, mark)| mark), &lease.asked, "granted"),
+            (released(lease), &lease.released, "given back"),
+        ];
+        for (mark, attempts, what) in happened {
+            looked += u64::from(attempts.failed);
+            let Some(mark) = mark.filter(|_| attempts.all_failed()) else { continue };
+            if worst.is_none_or(|(_, first, ..)| mark.index < first.index) {
+                worst = Some((*id, mark, attempts, what));
+            }
+        }
+    }
+    let Some((id, mark, attempts, what)) = worst else { return Ok(looked) };
+    let detail = format!("{id} was {what}, although every attempt was told that nothing happened");
+    let first = attempts.first.unwrap_or_default();
+    Err(broken(Promise::S6, &[first, mark], attempts.last_failure.index, detail))
+}
+
+fn released(lease: &Lease) -> Option<Mark> {
+    lease.ended.filter(|(ending, _)| *ending == Ending::Released).map(|(_, mark)| mark)
+}
+
+/// S10: of what excludes each other, no two clients believe to have it at the same time.
+fn beliefs_do_not_overlap(book: &Book) -> Check {
+    let mut beliefs: Vec<&Belief> = book.beliefs.iter().filter(|belief| belief.from < belief.until).collect();
+    beliefs.sort_by(|a, b| (&a.resource, a.from, a.index).cmp(&(&b.resource, b.from, b.index)));
+    // Of each kind, the one that lasts longest so far: whoever begins before its end overlaps with it.
+    let mut longest: Vec<&Belief> = Vec::new();
+    for belief in &beliefs {
+        longest.retain(|other| other.resource == belief.resource && other.until > belief.from);
+        if let Some(other) = longest.iter().find(|other| excludes(other, belief)) {
+            let detail = format!(
+                "{} believed to hold {} until {} µs under token {}, {} from {} µs under token {}",
+                other.client,
+                belief.resource,
+                other.until,
+                other.token,
+                belief.client,
+                belief.from,
+                belief.token
+            );
+            let mark = Mark { at: 0, index: other.index };
+            return Err(broken(Promise::S10, &[mark], belief.index, detail));
+        }
+        longest.push(belief);
+    }
+    Ok(beliefs.len() as u64)
+}
+
+fn excludes(one: &Belief, other: &Belief) -> bool {
+    let clash = match (one.mode, other.mode) {
+        (Mode::Shared, Mode::Shared) => false,
+        (Mode::Semaphore, Mode::Semaphore) => one.permit == other.permit,
+        _ => true,
+    };
+    clash && one.token != other.token
+}
