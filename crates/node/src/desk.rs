@@ -2,19 +2,23 @@
 //! waits for the journal, so that it can go on while an append is in flight.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Command, Ticket};
+use leasehold_core::{Command, Reply, Ticket};
 use leasehold_types::{LeaseId, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
 use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::mailbox::{CallBatch, Mailbox, Place};
+use crate::post::Post;
 use crate::serving_time::ServingTime;
 use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
-use crate::{Call, EventId, Sleep, StopReason};
+use crate::ticket_hash::TicketHasher;
+use crate::{Call, Durable, EventId, Sleep, StopReason, SubmitError};
 
 /// See the module.
 pub(crate) struct Desk {
@@ -23,12 +27,14 @@ pub(crate) struct Desk {
     inbox: mpsc::UnboundedReceiver<Message>,
     time: ServingTime,
     /// Who waits for which ticket. Only looked up by key, so that its order never matters.
-    calls: HashMap<Ticket, Waiting>,
+    calls: HashMap<Ticket, Waiting, BuildHasherDefault<TicketHasher>>,
     last_ticket: u64,
     /// Taken and undelivered decisions beyond which nothing more is taken.
     most_backlog: usize,
     /// Reused from batch to batch.
     deliveries: Vec<Delivery>,
+    /// Reused from batch to batch.
+    post: Post,
     alarm: Option<(Duration, Sleep)>,
     next_heartbeat: Duration,
     next_announcement: Duration,
@@ -37,9 +43,17 @@ pub(crate) struct Desk {
 
 /// A caller that waits.
 struct Waiting {
-    asker: Asker,
+    back: Back,
     /// Whose lease is given back when the grant meets nobody.
     given_back_to: Option<TenantName>,
+}
+
+/// The way back to a caller.
+enum Back {
+    /// One that waits for this alone.
+    Cell(Asker),
+    /// A lane.
+    Lane(Place),
 }
 
 impl Desk {
@@ -55,10 +69,11 @@ impl Desk {
             shared,
             inbox,
             time,
-            calls: HashMap::new(),
+            calls: HashMap::default(),
             last_ticket: 0,
             most_backlog,
             deliveries: Vec::new(),
+            post: Post::default(),
             alarm: None,
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
@@ -89,10 +104,8 @@ impl Desk {
         if let Some(message) = first {
             self.take(message);
         }
-        for _ in 0..TAKE_MOST {
-            if self.is_full() {
-                break;
-            }
+        let last = self.last_ticket + TAKE_MOST;
+        while self.last_ticket < last && !self.is_full() {
             match self.inbox.try_recv() {
                 Ok(message) => self.take(message),
                 Err(_) => break,
@@ -153,18 +166,10 @@ impl Desk {
     pub(crate) fn deliver(&mut self) {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         self.state.deliver(&mut deliveries);
-        let mut live = Vec::new();
+        let (mut live, mut post) = (Vec::new(), std::mem::take(&mut self.post));
         for delivery in deliveries.drain(..) {
             match delivery {
-                Delivery::Reply(ticket, durable) => {
-                    let Some(waiting) = self.calls.remove(&ticket) else { continue };
-                    let lease_id = durable.granted_lease();
-                    if waiting.asker.answer(Ok(durable)).is_err()
-                        && let (Some(lease_id), Some(tenant)) = (lease_id, waiting.given_back_to)
-                    {
-                        self.give_back(tenant, lease_id);
-                    }
-                }
+                Delivery::Reply(ticket, durable) => self.reply(ticket, durable, &mut post),
                 Delivery::Live(at, event) => {
                     self.shared.observer.event(None, &event);
                     live.push((at, event));
@@ -174,7 +179,26 @@ impl Desk {
         if !live.is_empty() {
             self.shared.ring.push_live(live);
         }
+        for (tenant, lease_id) in post.send() {
+            self.give_back(tenant, lease_id);
+        }
+        self.post = post;
         self.deliveries = deliveries;
+    }
+
+    fn reply(&mut self, ticket: Ticket, durable: Durable<Reply>, post: &mut Post) {
+        let Some(waiting) = self.calls.remove(&ticket) else { return };
+        match waiting.back {
+            Back::Lane(place) => post.add(place, durable, waiting.given_back_to),
+            Back::Cell(asker) => {
+                let lease_id = durable.granted_lease();
+                if asker.answer(Ok(durable)).is_err()
+                    && let (Some(lease_id), Some(tenant)) = (lease_id, waiting.given_back_to)
+                {
+                    self.give_back(tenant, lease_id);
+                }
+            }
+        }
     }
 
     /// Stops taking: what is still in the queue is turned away, and the last fact says that we resign (J16).
@@ -197,13 +221,12 @@ impl Desk {
         self.turn_away(reason);
         for (ticket, error) in self.state.stop(reason) {
             if let Some(waiting) = self.calls.remove(&ticket) {
-                // Somebody who has left needs no error.
-                let _ = waiting.asker.answer(Err(error));
+                waiting.back.answer(error);
             }
         }
         // What remains waits for a resource; nothing was decided for it.
         for (_, waiting) in self.calls.drain() {
-            let _ = waiting.asker.answer(Err(reason.nothing_happened()));
+            waiting.back.answer(reason.nothing_happened());
         }
     }
 
@@ -214,8 +237,10 @@ impl Desk {
     fn turn_away(&mut self, reason: &StopReason) {
         self.inbox.close();
         while let Ok(message) = self.inbox.try_recv() {
-            if let Message::Call(_, asker) = message {
-                let _ = asker.answer(Err(reason.nothing_happened()));
+            match message {
+                Message::Call(_, asker) => drop(asker.answer(Err(reason.nothing_happened()))),
+                Message::Batch(batch) => batch.turn_away(reason),
+                Message::Withdraw(..) | Message::Forsake(..) | Message::GiveBack(..) | Message::Shutdown => {}
             }
         }
     }
@@ -223,6 +248,8 @@ impl Desk {
     fn take(&mut self, message: Message) {
         match message {
             Message::Call(call, asker) => self.take_call(call, asker),
+            Message::Batch(batch) => self.take_batch(batch),
+            Message::Forsake(mailbox, place) => self.forsake(&mailbox, place),
             Message::Withdraw(tenant, waiter) => self.withdraw(tenant, waiter),
             Message::GiveBack(tenant, lease_id) => self.give_back(tenant, lease_id),
             Message::Shutdown => self.close(),
@@ -235,9 +262,35 @@ impl Desk {
         if !asker.take(ticket) {
             return;
         }
+        self.decide(ticket, call, Back::Cell(asker));
+    }
+
+    fn take_batch(&mut self, batch: CallBatch) {
+        self.shared.taken(batch.len());
+        let (calls, mailbox) = batch.take();
+        for (number, call) in calls {
+            let ticket = self.next_ticket();
+            self.decide(ticket, call, Back::Lane(Place::new(Arc::clone(&mailbox), number)));
+        }
+    }
+
+    fn decide(&mut self, ticket: Ticket, call: Call, back: Back) {
         let given_back_to = call.is_given_back_unheard().then(|| call.tenant.clone());
-        self.calls.insert(ticket, Waiting { asker, given_back_to });
+        self.calls.insert(ticket, Waiting { back, given_back_to });
         self.state.take(ticket, call, self.time.now());
+    }
+
+    /// Withdraws the waiting acquires of a lane, in the order in which they came.
+    fn forsake(&mut self, mailbox: &Arc<Mailbox>, number: Option<u32>) {
+        let is_its =
+            |waiting: &Waiting| matches!(&waiting.back, Back::Lane(place) if place.is_in(mailbox, number));
+        let mut tickets: Vec<_> =
+            self.calls.iter().filter(|(_, waiting)| is_its(waiting)).map(|(ticket, _)| *ticket).collect();
+        tickets.sort_unstable();
+        for ticket in tickets {
+            // The ticket alone says who is meant.
+            self.withdraw(TenantName::default_tenant(), ticket);
+        }
     }
 
     /// The caller of a waiting acquire is gone. A grant that was decided for it meanwhile is given back when it is
@@ -268,5 +321,15 @@ impl Desk {
     fn next_ticket(&mut self) -> Ticket {
         self.last_ticket += 1;
         Ticket(self.last_ticket)
+    }
+}
+
+impl Back {
+    fn answer(self, error: SubmitError) {
+        match self {
+            // Somebody who has left needs no error.
+            Self::Cell(asker) => drop(asker.answer(Err(error))),
+            Self::Lane(place) => place.refuse(error),
+        }
     }
 }

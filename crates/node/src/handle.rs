@@ -5,15 +5,16 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold_core::Reply;
+use leasehold_core::{ClusterSecret, Command, FormatRaised, Operator, RaiseFormat, Reply};
 use leasehold_types::TenantName;
 use tokio::sync::watch;
 
 use crate::cell::{Answer, Asker, Cell, Stage};
 use crate::config::{PATIENCE, STALL};
+use crate::open::new_secret;
 use crate::seat::Seat;
 use crate::shared::{Message, Phase, Shared};
-use crate::{Active, Call, Durable, Status, SubmitError, Watch, WatchFrom};
+use crate::{Active, Call, Durable, Lane, Status, SubmitError, Watch, WatchFrom};
 
 /// Brings commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -52,10 +53,44 @@ impl Handle {
         submission.answer().await
     }
 
+    /// A way for many commands at once: one wake-up of the loop for a batch of them, one wake-up of the caller for
+    /// everything that a commit answers. For whoever has many calls under way, such as the session stream.
+    pub fn lane<T>(&self) -> Lane<T> {
+        Lane::new(Arc::clone(&self.seat))
+    }
+
     /// The node as it is now; never waits for the loop.
     pub fn status(&self) -> Status {
         let active = self.seat.active().borrow().clone();
         self.seat.shared().status(active)
+    }
+
+    /// What the nodes of a shared journal prove themselves to each other with (N7); `None` as long as there is none.
+    pub fn secret(&self) -> Option<ClusterSecret> {
+        self.seat.shared().secret()
+    }
+
+    /// Lets facts of the newest format that this node knows into the journal (N10), where there is an older one. Whoever
+    /// asks has made sure that no older node is alive: it would stop.
+    ///
+    /// # Errors
+    /// See [`SubmitError`].
+    pub async fn raise_format(
+        &self,
+        operator: Operator,
+        identity: Option<Box<str>>,
+    ) -> Result<FormatRaised, SubmitError> {
+        let shared = self.seat.shared();
+        let raise = RaiseFormat { format: shared.identity.known_format, secret: new_secret(), operator };
+        let (tenant, command) = (TenantName::default_tenant(), Command::RaiseFormat(raise));
+        let durable = self.submit(Call { tenant, identity, key: None, command }).await?;
+        match durable.into_inner() {
+            Reply::FormatRaised(raised) => {
+                shared.raise_format(raised.format, raised.secret.as_ref());
+                Ok(raised)
+            }
+            other => panic!("the table answered a raised format with {other:?}"),
+        }
     }
 
     /// Who is the active node of a journal that several nodes share, and every change of it. `None` while nobody is, or
@@ -70,7 +105,7 @@ impl Handle {
     }
 }
 
-fn may_enter(shared: &Shared, now: Duration) -> Result<(), SubmitError> {
+pub(crate) fn may_enter(shared: &Shared, now: Duration) -> Result<(), SubmitError> {
     match shared.phase() {
         Phase::Serving if shared.is_stalled(now) => Err(no_progress()),
         Phase::Serving => Ok(()),
@@ -81,7 +116,7 @@ fn may_enter(shared: &Shared, now: Duration) -> Result<(), SubmitError> {
     }
 }
 
-fn no_progress() -> SubmitError {
+pub(crate) fn no_progress() -> SubmitError {
     SubmitError::StoreUnavailable(format!("no commit has made progress for {} s", STALL.as_secs()))
 }
 

@@ -7,12 +7,13 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use leasehold_core::Counts;
+use leasehold_core::{ClusterSecret, Counts, Journaled};
 use leasehold_types::{ClusterId, Durability, Epoch, Generation, LeaseId, Slot, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
 use crate::config::STALL;
+use crate::mailbox::{CallBatch, Mailbox};
 use crate::ring::Ring;
 use crate::{Active, Call, Clock, Observer, Role, Status};
 
@@ -21,8 +22,12 @@ use crate::{Active, Call, Clock, Observer, Role, Status};
 pub(crate) enum Message {
     /// A call, and who asks.
     Call(Call, Asker),
+    /// The calls that a lane sends at once.
+    Batch(CallBatch),
     /// The caller of a waiting acquire is gone.
     Withdraw(TenantName, leasehold_core::Ticket),
+    /// A lane gave up its waiting acquires: this one, or all of them.
+    Forsake(Arc<Mailbox>, Option<u32>),
     /// A grant lay ready for somebody who is gone (A6).
     GiveBack(TenantName, LeaseId),
     /// Finish what was taken, resign, stop.
@@ -36,6 +41,7 @@ pub(crate) struct Identity {
     pub(crate) node: Arc<str>,
     pub(crate) journal: &'static str,
     pub(crate) durability: Durability,
+    pub(crate) known_format: u8,
 }
 
 /// Whether calls are taken.
@@ -76,6 +82,10 @@ pub(crate) struct Shared {
     head: AtomicU64,
     /// Why a standby cannot read the journal. Written a few times a second at most, by a loop that may wait.
     trouble: RwLock<Option<Arc<str>>>,
+    /// The format of the journal.
+    format: AtomicU8,
+    /// What the nodes of the journal prove themselves with (N7).
+    secret: RwLock<Option<ClusterSecret>>,
     leases: AtomicUsize,
     sessions: AtomicUsize,
     waiters: AtomicUsize,
@@ -108,6 +118,8 @@ impl Shared {
             tail: AtomicU64::new(0),
             head: AtomicU64::new(0),
             trouble: RwLock::new(None),
+            format: AtomicU8::new(0),
+            secret: RwLock::new(None),
             leases: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
@@ -193,11 +205,34 @@ impl Shared {
         self.trouble.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    /// Publishes the format of the journal, and the secret of its nodes.
+    pub(crate) fn set_format(&self, journaled: &Journaled) {
+        self.format.store(journaled.format(), Relaxed);
+        if self.secret().as_ref() != journaled.secret() {
+            self.set_secret(journaled.secret());
+        }
+    }
+
+    /// The format was raised, and with it there may be a secret.
+    pub(crate) fn raise_format(&self, format: u8, secret: Option<&ClusterSecret>) {
+        self.format.fetch_max(format, Relaxed);
+        self.set_secret(secret);
+    }
+
+    fn set_secret(&self, secret: Option<&ClusterSecret>) {
+        *self.secret.write().unwrap_or_else(PoisonError::into_inner) = secret.cloned();
+    }
+
+    /// See [`Shared::set_format`].
+    pub(crate) fn secret(&self) -> Option<ClusterSecret> {
+        self.secret.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The node as it is; who is active, its seat knows.
     pub(crate) fn status(&self, active: Option<Active>) -> Status {
         let generation = self.generation.load(Relaxed);
         let (tail, head) = (self.tail.load(Relaxed), self.head.load(Relaxed));
-        let Identity { cluster, ref node, journal, durability } = self.identity;
+        let Identity { cluster, ref node, journal, durability, known_format } = self.identity;
         Status {
             cluster,
             generation: Generation(generation),
@@ -210,6 +245,8 @@ impl Shared {
             lag: head.saturating_sub(tail),
             active,
             trouble: self.trouble(),
+            format: self.format.load(Relaxed),
+            known_format,
             counts: Counts {
                 leases: self.leases.load(Relaxed),
                 sessions: self.sessions.load(Relaxed),

@@ -5,6 +5,7 @@ mod node {
     mod cluster;
     mod commits;
     mod handing_over;
+    mod lanes;
     mod restart;
     mod silence;
     mod take_over;

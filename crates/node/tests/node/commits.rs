@@ -40,7 +40,7 @@ async fn while_a_batch_is_in_flight_the_next_one_fills() {
     for call in rest {
         call.await.unwrap().unwrap();
     }
-    assert_eq!(*world.seen.batches.lock().unwrap(), [1, 49]);
+    assert_eq!(*world.seen.batches.lock().unwrap(), [2, 49], "the first fact of a journal is its format");
 }
 
 #[tokio::test]

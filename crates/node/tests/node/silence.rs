@@ -15,14 +15,14 @@ use super::world::*;
 
 /// A gate that blocks the thread that goes through it, as a stuck disk does.
 #[derive(Default)]
-struct Gate {
+pub(super) struct Gate {
     is_shut: Mutex<bool>,
     changed: Condvar,
-    arrived: tokio::sync::watch::Sender<usize>,
+    pub(super) arrived: tokio::sync::watch::Sender<usize>,
 }
 
 impl Gate {
-    fn set_shut(&self, shut: bool) {
+    pub(super) fn set_shut(&self, shut: bool) {
         *self.is_shut.lock().unwrap() = shut;
         self.changed.notify_all();
     }
@@ -33,7 +33,7 @@ impl Gate {
     }
 }
 
-struct StuckJournal(MemoryJournal, Arc<Gate>);
+pub(super) struct StuckJournal(pub(super) MemoryJournal, pub(super) Arc<Gate>);
 struct StuckWriter(Box<dyn Writer>, Arc<Gate>);
 
 #[async_trait]
