@@ -1,7 +1,7 @@
 //! Grants: who gets a resource at once, who waits, and who is next.
 
 use leasehold_types::{
-    Class, Guarantee, Now, OwnerId, RequestKey, ResourceKey, TenantName, Ttl, WallTime, limits,
+    Class, EndReason, Guarantee, Now, OwnerId, RequestKey, ResourceKey, TenantName, Ttl, WallTime, limits,
 };
 
 use crate::clocks::Timer;
@@ -39,6 +39,9 @@ impl LockTable {
             return Some(reply);
         }
         if let Some(waiter) = self.queues.find(&tenant, acquire.lease_id, key.as_ref()) {
+            if !self.is_ours(waiter.principal.as_deref()) {
+                return Some(Reply::Refused(nobody_knows()));
+            }
             if !is_same_wait(waiter, &tenant, &acquire) {
                 return Some(Reply::Refused(Refusal::IdempotencyMismatch));
             }
@@ -53,21 +56,30 @@ impl LockTable {
         if let Err(refusal) = self.may_grant(&acquire) {
             return Some(Reply::Refused(refusal));
         }
+        if let Err(refusal) = self.may_hold(&resource, &acquire) {
+            return Some(Reply::Refused(refusal));
+        }
         if self.queues.waiting_for(&resource) == 0
             && let Some(place) = self.place_for(&resource, acquire.sharing)
         {
-            let asked = Asked { resource, owner, ttl, key, acquire };
+            let principal = self.principal_for(&acquire);
+            let asked = Asked { resource, owner, ttl, key, principal, acquire };
             return Some(self.grant(asked, place, 0, now, out));
         }
         self.queues.count_contended(&resource);
         if acquire.wait_ms == 0 {
             return Some(self.not_granted(&resource, now));
         }
+        if let Err(refusal) = self.may_wait(&tenant) {
+            return Some(Reply::Refused(refusal));
+        }
         let wait_ms = acquire.wait_ms.min(limits::WAIT_MAX_MS);
         let deadline = now.time.plus_ms(wait_ms);
         out.events.push((EventAt::Nowhere, queued_event(&resource, &owner, &acquire, ttl)));
         self.timers.arm(deadline, Timer::Wait(ticket));
-        self.queues.push(resource, Waiter { ticket, tenant, key, owner, acquire, since: now.time, deadline });
+        let principal = self.deciding_for.clone();
+        let waiter = Waiter { ticket, tenant, key, principal, owner, acquire, since: now.time, deadline };
+        self.queues.push(resource, waiter);
         None
     }
 
@@ -99,12 +111,18 @@ impl LockTable {
         if let Some(&ix) = self.journaled.lease_ids.get(&acquire.lease_id) {
             let lease = self.journaled.leases.get(ix);
             let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
+            if !self.is_ours(self.journaled.principal_of(lease)) {
+                return Some(Reply::Refused(nobody_knows()));
+            }
             return Some(match lease.was_asked_by(acquire, resource, session) {
                 true => Reply::Granted(Box::new(self.grant_of(ix, now))),
                 false => Reply::Refused(Refusal::IdempotencyMismatch),
             });
         }
         let ended = self.journaled.outcomes.lease(acquire.lease_id)?;
+        if !self.is_ours(ended.principal.as_deref()) {
+            return Some(Reply::Refused(nobody_knows()));
+        }
         let same = ended.tenant == *tenant
             && ended
                 .was
@@ -134,7 +152,7 @@ impl LockTable {
         };
         let ix = self.journaled.session_ids.get(&id).ok_or(Refusal::SessionEnded)?;
         let session = self.journaled.sessions.get(*ix);
-        if session.tenant != *tenant {
+        if session.tenant != *tenant || !self.is_ours(session.principal.as_deref()) {
             return Err(Refusal::SessionEnded);
         }
         if acquire.owner.as_ref().is_some_and(|owner| *owner != session.owner) {
@@ -144,6 +162,11 @@ impl LockTable {
             return Err(Refusal::NotAsSession { field: "ttlMs" });
         }
         Ok((session.owner.clone(), session.ttl))
+    }
+
+    /// Whom a lease is to be bound to; one in a session is its session's.
+    fn principal_for(&self, acquire: &Acquire) -> Option<Box<str>> {
+        if acquire.session.is_some() { None } else { self.deciding_for.clone() }
     }
 
     fn may_grant(&self, acquire: &Acquire) -> Result<(), Refusal> {
@@ -188,7 +211,7 @@ impl LockTable {
         let Ok(token) = leasehold_types::FencingToken::new(self.journaled.last_token + 1) else {
             return Reply::Refused(Refusal::TokensUsedUp);
         };
-        let Asked { resource, owner, ttl, key, acquire } = asked;
+        let Asked { resource, owner, ttl, key, principal, acquire } = asked;
         let lease_id = acquire.lease_id;
         let granted = Granted {
             lease_id,
@@ -206,6 +229,7 @@ impl LockTable {
             token,
             at: now.wall,
             key,
+            principal,
         };
         self.record_after_wait(Fact::Granted(Box::new(granted)), waited_ms, now, out);
         let ix = self.journaled.lease_ids[&lease_id];
@@ -294,13 +318,18 @@ impl LockTable {
             }
             let (resource, waiter) = self.queues.remove(ticket).expect("the first waiter waits");
             self.timers.disarm(waiter.deadline, Timer::Wait(ticket));
+            if let Err(refusal) = self.may_hold(&resource, &waiter.acquire) {
+                out.replies.push((ticket, Reply::Refused(refusal)));
+                continue;
+            }
             let waited_ms = now.time.ms_since(waiter.since);
             let ttl = match waiter.acquire.session {
                 Some(id) => self.journaled.sessions.get(self.journaled.session_ids[&id]).ttl,
                 None => waiter.acquire.ttl.expect("a waiter without a session came with a ttl"),
             };
-            let asked =
-                Asked { resource, owner: waiter.owner, ttl, key: waiter.key, acquire: waiter.acquire };
+            let Waiter { owner, key, principal, acquire, .. } = waiter;
+            let principal = principal.filter(|_| acquire.session.is_none());
+            let asked = Asked { resource, owner, ttl, key, principal, acquire };
             let reply = self.grant(asked, place, waited_ms, now, out);
             out.replies.push((ticket, reply));
         }
@@ -327,7 +356,14 @@ struct Asked {
     owner: OwnerId,
     ttl: Ttl,
     key: Option<RequestKey>,
+    /// Whom the lease is to be bound to, where no session says so.
+    principal: Option<Box<str>>,
     acquire: Acquire,
+}
+
+/// An id that is another principal's is as good as unknown to this one.
+fn nobody_knows() -> Refusal {
+    Refusal::LeaseNotHeld { reason: EndReason::Unknown, max_hold: false, token: None }
 }
 
 /// Whether a later attempt asks for what this waiter asks for; wait and labels are not compared.

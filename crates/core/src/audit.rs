@@ -14,7 +14,7 @@ use crate::reply::AuditVerified;
 pub struct AuditEntry {
     /// Its number, from 1, without gaps.
     pub seq: u64,
-    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`.
+    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`.
     pub action: AuditAction,
     /// Which tenant; empty for actions on the whole journal.
     pub tenant: Box<str>,
@@ -47,12 +47,22 @@ pub enum AuditAction {
     Recover,
     /// Raised the format of facts.
     UpgradeFinish,
+    /// Created a credential.
+    CredentialCreate,
+    /// Revoked a credential.
+    CredentialRevoke,
 }
 
 impl AuditAction {
     /// Every action; its place in this list is its byte in journals.
-    pub(crate) const ALL: [Self; 4] =
-        [Self::ForceRelease, Self::SessionEnd, Self::Recover, Self::UpgradeFinish];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::ForceRelease,
+        Self::SessionEnd,
+        Self::Recover,
+        Self::UpgradeFinish,
+        Self::CredentialCreate,
+        Self::CredentialRevoke,
+    ];
 
     /// The word for it.
     pub const fn as_str(self) -> &'static str {
@@ -61,6 +71,8 @@ impl AuditAction {
             Self::SessionEnd => "SESSION_END",
             Self::Recover => "RECOVER",
             Self::UpgradeFinish => "UPGRADE_FINISH",
+            Self::CredentialCreate => "CREDENTIAL_CREATE",
+            Self::CredentialRevoke => "CREDENTIAL_REVOKE",
         }
     }
 }

@@ -1,8 +1,8 @@
 //! What may be asked of the lock table. Everything in a command was parsed and bounded at the edge.
 
 use leasehold_types::{
-    Class, FencingToken, Labels, LeaseId, Mode, OwnerId, Permit, RequestKey, ResourceName, SessionId,
-    TenantName, Ttl,
+    Class, CredentialId, FencingToken, Labels, LeaseId, Mode, OwnerId, Permit, RequestKey, ResourceName,
+    SessionId, TenantName, Ttl,
 };
 
 use crate::secret::ClusterSecret;
@@ -18,7 +18,8 @@ pub struct Request {
     pub ticket: Ticket,
     /// Whose names are meant; from the caller's identity, never from the body.
     pub tenant: TenantName,
-    /// The authenticated caller, for the audit log; `None` on an open server.
+    /// The authenticated caller, for the audit log; `None` on an open server. Leases and sessions are bound to it: those
+    /// of another principal are as good as unknown. A question without it may be about everything of the tenant.
     pub identity: Option<Box<str>>,
     /// Makes a retry the same command.
     pub key: Option<RequestKey>,
@@ -74,6 +75,10 @@ pub enum Command {
     Recover(Recover),
     /// Let facts of a newer format into the journal (`upgrade finish`).
     RaiseFormat(RaiseFormat),
+    /// Say who a caller is and what it may do.
+    AddCredential(AddCredential),
+    /// Take that back.
+    RevokeCredential(RevokeCredential),
     /// Ask without changing anything.
     Query(Query),
 }
@@ -233,6 +238,24 @@ pub struct RaiseFormat {
     pub operator: Operator,
 }
 
+/// Say who a caller is and what it may do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct AddCredential {
+    /// The credential; when it was created is decided with it.
+    pub credential: Box<crate::Credential>,
+    /// Who and why.
+    pub operator: Operator,
+}
+
+/// Do not accept a credential any more.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RevokeCredential {
+    /// Which.
+    pub id: CredentialId,
+    /// Who and why.
+    pub operator: Operator,
+}
+
 /// Ask without changing anything. Answers are linearizable: the node confirms its epoch first (R1).
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Query {
@@ -271,6 +294,13 @@ pub enum Query {
     },
     /// Recompute the audit chain.
     AuditVerify,
+    /// Credentials of every tenant in id order.
+    Credentials {
+        /// After this one.
+        after: Option<CredentialId>,
+        /// At most so many.
+        page_size: usize,
+    },
 }
 
 /// Which leases to list.

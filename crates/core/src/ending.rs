@@ -10,7 +10,7 @@ use crate::fingerprint;
 use crate::journaled::name_of;
 use crate::lease::LeaseIx;
 use crate::outcomes::Keyed;
-use crate::reply::{Refusal, Reply};
+use crate::reply::{FormatRaised, Refusal, Reply};
 use crate::resource::Resource;
 use crate::table::{Decision, LockTable};
 
@@ -36,13 +36,14 @@ impl LockTable {
         self.released(tenant, lease_id)
     }
 
-    /// Whether nobody has or had this id, and nobody of another tenant waits under it: an id that one tenant can be
-    /// granted, another cannot close.
+    /// Whether nobody has or had this id, and nobody else waits under it: an id that one principal can be granted,
+    /// another cannot close.
     fn is_unknown(&self, tenant: &TenantName, lease_id: LeaseId) -> bool {
         let waiting = self.queues.find(tenant, lease_id, None);
         self.journaled.outcomes.lease(lease_id).is_none()
             && !self.journaled.lease_ids.contains_key(&lease_id)
-            && waiting.is_none_or(|waiter| waiter.tenant == *tenant)
+            && waiting
+                .is_none_or(|waiter| waiter.tenant == *tenant && self.is_ours(waiter.principal.as_deref()))
     }
 
     /// Whether the key is new, or was used for this very release.
@@ -116,7 +117,7 @@ impl LockTable {
 
     /// The answer to a release, the first time and every later one.
     fn released(&self, tenant: &TenantName, lease_id: LeaseId) -> Reply {
-        let ended = self.journaled.outcomes.lease(lease_id).filter(|ended| ended.tenant == *tenant);
+        let ended = self.ended_lease_of(tenant.as_str(), lease_id);
         match ended.and_then(|ended| Some((ended.reason, ended.was.as_ref()?))) {
             Some((EndReason::Released, was)) => {
                 Reply::Released { resource: name_of(&was.resource), token: was.token }
@@ -158,8 +159,7 @@ impl LockTable {
             self.record(Fact::SessionEnded { session_id, cause, at: now.wall, key }, now, out);
             return Reply::SessionClosed { session_id, released };
         }
-        let ended = self.journaled.outcomes.session(session_id).filter(|ended| ended.tenant == *tenant);
-        match ended {
+        match self.ended_session_of(tenant, session_id) {
             Some(ended) if ended.closed || is_retry => {
                 Reply::SessionClosed { session_id, released: ended.released }
             }
@@ -241,7 +241,8 @@ impl LockTable {
                 self.record(Fact::SecretMade(raise.secret), now, out);
             }
         }
-        Reply::FormatRaised { format, before }
+        let secret = self.journaled.secret.clone();
+        Reply::FormatRaised(FormatRaised { format, before, secret })
     }
 
     pub(crate) fn recover(

@@ -2,11 +2,12 @@
 //! change without breaking old journals.
 
 use leasehold_types::{
-    Class, Epoch, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey, ResourceKey,
-    SessionId, TenantName, Ttl, WallTime,
+    Class, CredentialId, Epoch, FencingToken, Generation, Labels, LeaseId, OwnerId, Permit, RequestKey,
+    ResourceKey, SessionId, TenantName, Ttl, WallTime,
 };
 
 use crate::command::{ForceTarget, Operator, Sharing};
+use crate::credential::Credential;
 use crate::secret::ClusterSecret;
 
 /// One thing that happened. Every prefix of a journal's facts is a lawful state.
@@ -123,6 +124,20 @@ pub enum Fact {
     Resigned,
     /// A node took the journal over: the first fact of its epoch, where several nodes share a journal.
     TookOver(Box<TookOver>),
+    /// A credential is accepted from now on. Is its own audit entry. Since format 2.
+    CredentialAdded {
+        /// Which; without its secret.
+        credential: Box<Credential>,
+        /// Who and why.
+        change: CredentialChange,
+    },
+    /// A credential is not accepted any more. Is its own audit entry. Since format 2.
+    CredentialRevoked {
+        /// Which.
+        id: CredentialId,
+        /// Who and why.
+        change: CredentialChange,
+    },
     /// The nodes of this journal share a secret from now on (N7). Since format 2.
     SecretMade(ClusterSecret),
     /// Facts of this format may follow (N10). Since format 2.
@@ -141,6 +156,8 @@ impl Fact {
     /// kind, of a newer format.
     pub const fn format(&self) -> u8 {
         match self {
+            Self::Granted(granted) if granted.principal.is_some() => 2,
+            Self::SessionOpened(began) if began.principal.is_some() => 2,
             Self::Granted(_)
             | Self::Released { .. }
             | Self::Expired { .. }
@@ -158,7 +175,7 @@ impl Fact {
             | Self::Proclaimed { .. }
             | Self::Resigned
             | Self::TookOver(_) => 1,
-            Self::SecretMade(_) => 2,
+            Self::SecretMade(_) | Self::CredentialAdded { .. } | Self::CredentialRevoked { .. } => 2,
             Self::FormatRaised { format, .. } => *format,
         }
     }
@@ -171,6 +188,17 @@ pub struct RaisedBy {
     pub operator: Operator,
     /// The authenticated caller.
     pub identity: Option<Box<str>>,
+}
+
+/// Who changed a credential, and why.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct CredentialChange {
+    /// Who and why.
+    pub operator: Operator,
+    /// The authenticated caller.
+    pub identity: Option<Box<str>>,
+    /// For people.
+    pub at: WallTime,
 }
 
 /// A node took the journal over. Standbys learn from it where the active node is.
@@ -217,6 +245,9 @@ pub struct Granted {
     pub at: WallTime,
     /// Under this key.
     pub key: Option<RequestKey>,
+    /// To which principal, who alone may use it; `None` on an open server, and in a session, which has its own. Since
+    /// format 2.
+    pub principal: Option<Box<str>>,
 }
 
 /// A session began.
@@ -236,6 +267,8 @@ pub struct SessionBegan {
     pub at: WallTime,
     /// Under this key.
     pub key: Option<RequestKey>,
+    /// Of which principal, who alone may use it; `None` on an open server. Since format 2.
+    pub principal: Option<Box<str>>,
 }
 
 /// How a session ended.

@@ -10,6 +10,7 @@ use leasehold_types::{
 use crate::arena::Arena;
 use crate::audit::{Action, AuditAction, AuditLog};
 use crate::codec::FIRST_FORMAT;
+use crate::credential::Credentials;
 use crate::event::{Event, EventKind};
 use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
 use crate::fingerprint;
@@ -19,6 +20,7 @@ use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
 use crate::secret::ClusterSecret;
 use crate::table::Counts;
+use crate::usage::Usages;
 
 /// The part of the table that facts alone change, and that snapshots hold. The same facts give the same state, from
 /// the beginning or from a snapshot on (S15).
@@ -47,6 +49,10 @@ pub struct Journaled {
     /// The token floor of the last recovery: who has seen no more than this of an earlier generation has nothing to fear.
     /// Forgotten by a snapshot of format 1.
     pub(crate) recovered_above: Option<u64>,
+    /// Who the callers are.
+    pub(crate) credentials: Credentials,
+    /// What each tenant has; follows from the rest, and is not in snapshots.
+    pub(crate) usages: Usages,
 }
 
 /// What a fact changed, for the volatile part and for events.
@@ -126,6 +132,8 @@ impl Journaled {
             format: FIRST_FORMAT,
             secret: None,
             recovered_above: None,
+            credentials: Credentials::default(),
+            usages: Usages::default(),
         }
     }
 
@@ -237,6 +245,7 @@ impl Journaled {
                     tenant: tenant.clone(),
                     reason: EndReason::Unknown,
                     max_hold: false,
+                    principal: None,
                     was: None,
                 };
                 self.outcomes.remember_lease(*lease_id, ended);
@@ -268,13 +277,18 @@ impl Journaled {
             }
             Fact::Proclaimed { lease_id, value } => {
                 let ix = self.lease_ix(*lease_id);
-                self.leases.get_mut(ix).set_value(value.clone());
+                let lease = self.leases.get_mut(ix);
+                self.usages.lease_ends(lease);
+                lease.set_value(value.clone());
+                self.usages.lease_begins(lease);
                 changes.push(Change::Proclaimed(ix));
             }
             Fact::Resigned => self.active = None,
             Fact::TookOver(took_over) => self.active = Some(took_over.clone()),
             Fact::SecretMade(secret) => self.secret = Some(secret.clone()),
             Fact::FormatRaised { format, by, at } => self.raise_format(*format, by.as_deref(), *at),
+            Fact::CredentialAdded { credential, change } => self.add_credential(credential, change),
+            Fact::CredentialRevoked { id, change } => self.revoke_credential(*id, change),
         }
     }
 
@@ -306,6 +320,7 @@ impl Journaled {
         // One allocation of the name serves the index and every lease on it.
         lease.resource = entry.key().clone();
         let resource = entry.or_default();
+        self.usages.lease_begins(&lease);
         let ix = self.leases.insert(lease);
         resource.add_holder(ix);
         if let Some(session) = session {
@@ -318,6 +333,7 @@ impl Journaled {
 
     fn end_lease(&mut self, ix: LeaseIx, how: How, changes: &mut Vec<Change>) {
         let lease = self.leases.remove(ix);
+        self.usages.lease_ends(&lease);
         self.lease_ids.remove(&lease.id);
         let (owner, ttl, session_id) = match lease.life() {
             Life::Own(own) => (own.owner.clone(), own.ttl, None),
@@ -379,7 +395,9 @@ impl Journaled {
             key: lease.key().cloned(),
         };
         let tenant = self.outcomes.tenant(lease.resource.tenant());
-        let ended = EndedLease { tenant, reason: how.reason, max_hold: how.max_hold, was: Some(was) };
+        let principal = self.principal_of(lease).map(Into::into);
+        let ended =
+            EndedLease { tenant, reason: how.reason, max_hold: how.max_hold, principal, was: Some(was) };
         self.outcomes.remember_lease(lease.id, ended);
     }
 
@@ -398,6 +416,7 @@ impl Journaled {
     /// Also for snapshots.
     pub(crate) fn insert_session(&mut self, session: Session) -> SessionIx {
         let id = session.id;
+        self.usages.session_begins(&session);
         let ix = self.sessions.insert(session);
         let former = self.session_ids.insert(id, ix);
         assert!(former.is_none(), "a session id names one session");
@@ -417,6 +436,7 @@ impl Journaled {
             self.end_lease(*lease, How { reason, max_hold: false, delayed, at }, changes);
         }
         let session = self.sessions.remove(ix);
+        self.usages.session_ends(&session);
         self.session_ids.remove(&id);
         if let SessionEnd::ByOperator { operator, identity } = cause {
             let (action, tenant, identity) =
@@ -425,7 +445,8 @@ impl Journaled {
         }
         let closed = matches!(cause, SessionEnd::Closed);
         let released = leases.len() as u64;
-        let ended = EndedSession { tenant: session.tenant, closed, released, key: session.key };
+        let Session { tenant, key, principal, .. } = session;
+        let ended = EndedSession { tenant, closed, released, key, principal };
         self.outcomes.remember_session(id, ended);
         changes.push(Change::SessionEnded(ix, id));
     }
@@ -516,6 +537,14 @@ impl Journaled {
 
     fn session_ix(&self, id: SessionId) -> SessionIx {
         *self.session_ids.get(&id).expect("a fact names a live session")
+    }
+
+    /// The principal that alone may use a lease.
+    pub(crate) fn principal_of<'a>(&'a self, lease: &'a Lease) -> Option<&'a str> {
+        match lease.session() {
+            Some(ix) => self.sessions.get(ix).principal.as_deref(),
+            None => lease.own_principal(),
+        }
     }
 
     pub(crate) fn owner_of<'a>(&'a self, lease: &'a Lease) -> &'a OwnerId {

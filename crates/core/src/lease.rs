@@ -60,6 +60,7 @@ struct More {
     labels: Labels,
     value: Option<Box<str>>,
     key: Option<RequestKey>,
+    principal: Option<Box<str>>,
     note: Option<Note>,
 }
 
@@ -71,6 +72,7 @@ impl More {
             && self.labels.is_empty()
             && self.value.is_none()
             && self.key.is_none()
+            && self.principal.is_none()
             && self.note.is_none()
     }
 }
@@ -99,6 +101,7 @@ impl Lease {
             labels: granted.labels.clone(),
             value: granted.value.clone(),
             key: granted.key.clone(),
+            principal: granted.principal.clone(),
             note: None,
         };
         let plain = more.is_empty();
@@ -138,6 +141,7 @@ impl Lease {
             token: self.token,
             at: self.created_at,
             key: self.key().cloned(),
+            principal: self.own_principal().map(Into::into),
         }
     }
 
@@ -186,6 +190,11 @@ impl Lease {
 
     pub(crate) fn key(&self) -> Option<&RequestKey> {
         self.more.as_ref().and_then(|more| more.key.as_ref())
+    }
+
+    /// Whom it is bound to, where no session says so; see [`crate::Journaled::principal_of`].
+    pub(crate) fn own_principal(&self) -> Option<&str> {
+        self.more.as_ref()?.principal.as_deref()
     }
 
     pub(crate) fn note(&self) -> Option<Note> {
@@ -253,6 +262,8 @@ pub(crate) struct Session {
     pub(crate) labels: Labels,
     pub(crate) created_at: WallTime,
     pub(crate) key: Option<RequestKey>,
+    /// Whom it is bound to, with every lease in it.
+    pub(crate) principal: Option<Box<str>>,
     pub(crate) leases: BTreeSet<LeaseIx>,
     /// Leases that ended without the client, until it says that it has seen them. At most a page: oldest dropped.
     pub(crate) unseen: Vec<EndedInSession>,
@@ -271,6 +282,7 @@ impl Session {
             labels: began.labels.clone(),
             created_at: began.at,
             key: began.key.clone(),
+            principal: began.principal.clone(),
             leases: BTreeSet::new(),
             unseen: Vec::new(),
             note: None,

@@ -15,6 +15,7 @@ mod audit;
 mod clocks;
 pub mod codec;
 mod command;
+mod credential;
 mod ending;
 mod event;
 mod fact;
@@ -30,12 +31,17 @@ mod reply;
 mod resource;
 mod secret;
 mod table;
+mod usage;
 
 pub use audit::{AuditAction, AuditEntry};
 pub use command::*;
+pub use credential::{Credential, Credentials, Proof};
 pub use event::{Event, EventKind};
-pub use fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
+pub use fact::{
+    CredentialChange, Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver,
+};
 pub use journaled::Journaled;
 pub use reply::*;
 pub use secret::ClusterSecret;
 pub use table::{Counts, Decision, EventAt, LockTable, Settings};
+pub use usage::{Quota, Quotas, Usage};

@@ -15,6 +15,8 @@ pub(crate) struct EndedLease {
     pub(crate) tenant: TenantName,
     pub(crate) reason: EndReason,
     pub(crate) max_hold: bool,
+    /// Whom it was bound to.
+    pub(crate) principal: Option<Box<str>>,
     /// What it was; `None` when the id was closed before anything was granted under it.
     pub(crate) was: Option<WasLease>,
 }
@@ -39,6 +41,8 @@ pub(crate) struct EndedSession {
     pub(crate) released: u64,
     /// The key it was opened under.
     pub(crate) key: Option<RequestKey>,
+    /// Whom it was bound to.
+    pub(crate) principal: Option<Box<str>>,
 }
 
 /// What came of a command with a key.
@@ -83,6 +87,15 @@ impl Outcomes {
 
     pub(crate) fn session(&self, id: SessionId) -> Option<&EndedSession> {
         self.sessions.get(&id)
+    }
+
+    /// Whom what is remembered was bound to.
+    pub(crate) fn principal_of(&self, what: &Remembered) -> Option<&str> {
+        match what {
+            Remembered::Lease(id) => self.lease(*id)?.principal.as_deref(),
+            Remembered::Session(id) => self.session(*id)?.principal.as_deref(),
+            Remembered::Key(_) => None,
+        }
     }
 
     pub(crate) fn keyed(&self, tenant: &TenantName, key: &RequestKey) -> Option<&Keyed> {

@@ -27,6 +27,7 @@ impl LockTable {
             Query::Audit { resource, after, page_size } => {
                 self.list_audit(tenant, resource.as_ref(), after, page_size)
             }
+            Query::Credentials { after, page_size } => self.list_credentials(after, page_size),
             Query::AuditVerify => Reply::AuditVerified(self.journaled.audit.verify()),
         }
     }
@@ -35,7 +36,7 @@ impl LockTable {
         if let Some(ix) = self.lease_of(tenant.as_str(), id) {
             return Reply::Lease(Box::new(self.lease_view(ix, now)));
         }
-        match self.journaled.outcomes.lease(id).filter(|ended| ended.tenant == *tenant) {
+        match self.ended_lease_of(tenant.as_str(), id) {
             Some(_) => Reply::Refused(self.not_held(tenant.as_str(), id)),
             None => Reply::Refused(Refusal::NotFound),
         }
@@ -183,7 +184,7 @@ impl LockTable {
         if let Some(ix) = self.session_of(tenant, id) {
             return Reply::Session(Box::new(self.session_view(ix, now)));
         }
-        match self.journaled.outcomes.session(id).filter(|ended| ended.tenant == *tenant) {
+        match self.ended_session_of(tenant, id) {
             Some(_) => Reply::Refused(Refusal::SessionEnded),
             None => Reply::Refused(Refusal::NotFound),
         }

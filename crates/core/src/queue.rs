@@ -12,6 +12,7 @@ pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
     pub(crate) tenant: TenantName,
     pub(crate) key: Option<RequestKey>,
+    pub(crate) principal: Option<Box<str>>,
     pub(crate) owner: OwnerId,
     pub(crate) acquire: Acquire,
     pub(crate) since: Time,
@@ -34,6 +35,8 @@ pub(crate) struct Queues {
     by_lease: BTreeMap<LeaseId, Ticket>,
     by_key: BTreeMap<(TenantName, RequestKey), Ticket>,
     by_session: BTreeSet<(SessionId, Ticket)>,
+    /// How many wait, of each tenant that has any.
+    by_tenant: BTreeMap<TenantName, usize>,
     /// How many have asked; the last one's place is so far after [`FIRST_PLACE`].
     asked: u64,
 }
@@ -66,6 +69,11 @@ impl Queues {
 
     pub(crate) fn len(&self) -> usize {
         self.places.len()
+    }
+
+    /// How many of this tenant wait.
+    pub(crate) fn of_tenant(&self, tenant: &TenantName) -> usize {
+        self.by_tenant.get(tenant).copied().unwrap_or(0)
     }
 
     pub(crate) fn resources(&self) -> impl Iterator<Item = (&ResourceKey, &Queue)> {
@@ -112,6 +120,7 @@ impl Queues {
         if let Some(session) = waiter.acquire.session {
             self.by_session.insert((session, waiter.ticket));
         }
+        *self.by_tenant.entry(waiter.tenant.clone()).or_default() += 1;
         self.by_resource.entry(resource).or_default().waiters.insert(place, waiter);
     }
 
@@ -125,6 +134,12 @@ impl Queues {
         }
         if let Some(session) = waiter.acquire.session {
             self.by_session.remove(&(session, waiter.ticket));
+        }
+        if let Some(waiting) = self.by_tenant.get_mut(&waiter.tenant) {
+            *waiting -= 1;
+            if *waiting == 0 {
+                self.by_tenant.remove(&waiter.tenant);
+            }
         }
         Some((resource, waiter))
     }

@@ -117,8 +117,12 @@ impl LockTable {
         if !self.room {
             return Reply::Refused(Refusal::NoRoom);
         }
+        if let Err(refusal) = self.may_open_session(&tenant, &open) {
+            return Reply::Refused(refusal);
+        }
         let OpenSession { session_id, owner, ttl, labels } = open;
-        let began = SessionBegan { session_id, tenant, owner, ttl, labels, at: now.wall, key };
+        let principal = self.deciding_for.clone();
+        let began = SessionBegan { session_id, tenant, owner, ttl, labels, at: now.wall, key, principal };
         self.record(Fact::SessionOpened(Box::new(began)), now, out);
         self.session_opened(self.journaled.session_ids[&session_id], now)
     }
@@ -165,10 +169,11 @@ impl LockTable {
         })
     }
 
-    /// A live session of this tenant.
+    /// A live session of this tenant that the caller may use.
     pub(crate) fn session_of(&self, tenant: &TenantName, id: SessionId) -> Option<SessionIx> {
         let ix = *self.journaled.session_ids.get(&id)?;
-        (self.journaled.sessions.get(ix).tenant == *tenant).then_some(ix)
+        let session = self.journaled.sessions.get(ix);
+        (session.tenant == *tenant && self.is_ours(session.principal.as_deref())).then_some(ix)
     }
 
     fn see_endings(

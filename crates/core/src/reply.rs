@@ -7,6 +7,7 @@ use leasehold_types::{
 };
 
 use crate::audit::AuditEntry;
+use crate::secret::ClusterSecret;
 
 /// What came of a command.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -57,11 +58,25 @@ pub enum Reply {
         token_floor: u64,
     },
     /// The journal has this format now.
-    FormatRaised {
-        /// The format.
-        format: u8,
-        /// The one before; the same if there was nothing to raise.
-        before: u8,
+    FormatRaised(FormatRaised),
+    /// A credential is accepted.
+    CredentialAdded {
+        /// The audit entry that says so.
+        audit_seq: u64,
+    },
+    /// A credential is not accepted any more.
+    CredentialRevoked {
+        /// Which.
+        credential: Box<crate::Credential>,
+        /// The audit entry that says so.
+        audit_seq: u64,
+    },
+    /// Answer to [`crate::Query::Credentials`].
+    Credentials {
+        /// By id.
+        credentials: Vec<crate::Credential>,
+        /// Ask after this one for more.
+        next: Option<leasehold_types::CredentialId>,
     },
     /// Answer to [`crate::Query::Lease`].
     Lease(Box<LeaseView>),
@@ -400,4 +415,26 @@ pub enum Refusal {
     TokensUsedUp,
     /// A later attempt under the same lease id took this one's place in the queue.
     Superseded,
+    /// The tenant has as much of something as it may have.
+    QuotaExceeded {
+        /// Of what.
+        what: &'static str,
+        /// How much it may have.
+        limit: u64,
+    },
+    /// A certificate's name stands for one credential.
+    CredentialTaken,
+    /// The journal is still of a format without credentials (N10).
+    FormatTooOld,
+}
+
+/// The format of the journal after it was asked to be raised.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FormatRaised {
+    /// The format.
+    pub format: u8,
+    /// The one before; the same if there was nothing to raise.
+    pub before: u8,
+    /// The secret of the journal's nodes, which came with it.
+    pub secret: Option<ClusterSecret>,
 }

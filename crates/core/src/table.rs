@@ -6,17 +6,21 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use leasehold_types::{
-    Durability, FencingToken, LeaseId, Now, ResourceKey, Time, Ttl, limits, time::armed_ms,
+    Durability, FencingToken, LeaseId, Now, ResourceKey, SessionId, TenantName, Time, Ttl, limits,
+    time::armed_ms,
 };
 
 use crate::clocks::{LeaseClock, LifeClock, LifeIx, Timer, Timers};
 use crate::command::{Command, Request, Ticket};
+use crate::credential::may_use;
 use crate::event::Event;
 use crate::fact::{Fact, LifeId, SessionEnd};
 use crate::journaled::{Change, Ended, Journaled};
 use crate::lease::{LeaseIx, Note, SessionIx};
+use crate::outcomes::{EndedLease, EndedSession};
 use crate::queue::Queues;
 use crate::reply::{Refusal, Reply};
+use crate::usage::Quotas;
 
 /// Remembered outcomes are looked through this often for those that are old enough to forget.
 const FORGET_EVERY_MS: u64 = 60_000;
@@ -111,6 +115,11 @@ pub struct LockTable {
     forget_armed: bool,
     /// When this table began to serve.
     started: Time,
+    /// Whose command is being decided; what is bound to others is unknown to it. `None` while time passes, for callers
+    /// of an open server, and for operators, who may touch what is others'.
+    pub(crate) deciding_for: Option<Box<str>>,
+    /// How much each tenant may have.
+    pub(crate) quotas: Quotas,
 }
 
 impl LockTable {
@@ -131,6 +140,8 @@ impl LockTable {
             marks: VecDeque::new(),
             forget_armed: false,
             started: now.time,
+            deciding_for: None,
+            quotas: Quotas::default(),
         };
         table.restore_lives(now.time);
         table.restore_delays(now.time);
@@ -175,6 +186,8 @@ impl LockTable {
     pub fn decide(&mut self, request: Request, now: Now) -> Decision {
         let mut out = Decision::default();
         let Request { ticket, tenant, identity, key, command } = request;
+        let by_operator = matches!(command, Command::CloseSession { by_operator: Some(_), .. });
+        self.deciding_for = if by_operator { None } else { identity.clone() };
         let reply = match command {
             Command::Acquire(acquire) => self.acquire(ticket, tenant, key, acquire, now, &mut out),
             Command::Renew(renew) => Some(self.renew(&tenant, renew, now, &mut out)),
@@ -201,8 +214,15 @@ impl LockTable {
             }
             Command::Recover(recover) => Some(self.recover(recover, identity, now, &mut out)),
             Command::RaiseFormat(raise) => Some(self.raise_format(raise, identity, now, &mut out)),
+            Command::AddCredential(add) => {
+                Some(self.add_credential(add, identity, key.as_ref(), now, &mut out))
+            }
+            Command::RevokeCredential(revoke) => {
+                Some(self.revoke_credential(revoke, identity, now, &mut out))
+            }
             Command::Query(query) => Some(self.query(&tenant, query, now)),
         };
+        self.deciding_for = None;
         // The command's own answer comes before those of waiters that it made room for.
         if let Some(reply) = reply {
             out.replies.insert(0, (ticket, reply));
@@ -240,6 +260,11 @@ impl LockTable {
     /// Says whether the journal has room for grants. Without it acquires and session openings are refused; endings go on.
     pub fn set_room(&mut self, room_for_grants: bool) {
         self.room = room_for_grants;
+    }
+
+    /// Says how much each tenant may have. What it has already stays.
+    pub fn set_quotas(&mut self, quotas: Quotas) {
+        self.quotas = quotas;
     }
 
     /// The journaled part.
@@ -510,16 +535,34 @@ impl LockTable {
         self.journaled.leases.get(ix).session().map_or(LifeIx::Lease(ix), LifeIx::Session)
     }
 
-    /// A live lease of this tenant.
+    /// A live lease of this tenant that the caller may use.
     pub(crate) fn lease_of(&self, tenant: &str, id: LeaseId) -> Option<LeaseIx> {
         let ix = *self.journaled.lease_ids.get(&id)?;
-        (self.journaled.leases.get(ix).resource.tenant() == tenant).then_some(ix)
+        let lease = self.journaled.leases.get(ix);
+        let is_ours = || self.is_ours(self.journaled.principal_of(lease));
+        (lease.resource.tenant() == tenant && is_ours()).then_some(ix)
+    }
+
+    /// Whether the caller may use what is bound to this principal.
+    pub(crate) fn is_ours(&self, bound_to: Option<&str>) -> bool {
+        may_use(bound_to, self.deciding_for.as_deref())
+    }
+
+    /// An ended lease of this tenant that the caller might have used.
+    pub(crate) fn ended_lease_of(&self, tenant: &str, id: LeaseId) -> Option<&EndedLease> {
+        let ended = self.journaled.outcomes.lease(id)?;
+        (ended.tenant.as_str() == tenant && self.is_ours(ended.principal.as_deref())).then_some(ended)
+    }
+
+    /// An ended session of this tenant that the caller might have used.
+    pub(crate) fn ended_session_of(&self, tenant: &TenantName, id: SessionId) -> Option<&EndedSession> {
+        let ended = self.journaled.outcomes.session(id)?;
+        (ended.tenant == *tenant && self.is_ours(ended.principal.as_deref())).then_some(ended)
     }
 
     /// How a lease of this tenant ended, as far as it is remembered.
     pub(crate) fn not_held(&self, tenant: &str, id: LeaseId) -> Refusal {
-        let ended = self.journaled.outcomes.lease(id).filter(|ended| ended.tenant.as_str() == tenant);
-        match ended {
+        match self.ended_lease_of(tenant, id) {
             Some(ended) => Refusal::LeaseNotHeld {
                 reason: ended.reason,
                 max_hold: ended.max_hold,

@@ -5,6 +5,7 @@
 //!
 //! Start at [`FencingToken`], [`ResourceName`] and [`LeaseId`]; every bound stands in [`limits`].
 
+mod access;
 pub mod ids;
 pub mod limits;
 pub mod names;
@@ -12,8 +13,11 @@ pub mod time;
 pub mod token;
 mod words;
 
+pub use access::{CredentialId, InvalidCredentialId, InvalidScope, Scope};
 pub use ids::{ClusterId, Epoch, Generation, LeaseId, Nonce, SessionId, Slot};
-pub use names::{InvalidName, Labels, OwnerId, RequestKey, ResourceKey, ResourceName, TenantName};
+pub use names::{
+    InvalidName, Labels, OwnerId, PrincipalName, RequestKey, ResourceKey, ResourceName, TenantName,
+};
 pub use time::{InvalidTtl, Now, Time, Ttl, TtlBounds, WallTime};
 pub use token::{FencingToken, InvalidToken, Permit};
-pub use words::{Class, Durability, EndReason, Guarantee, Mode};
+pub use words::{Class, Durability, EndReason, Guarantee, Mode, Role, Verb};

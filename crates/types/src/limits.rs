@@ -6,6 +6,14 @@ pub const NAME_BYTES: usize = 512;
 pub const OWNER_BYTES: usize = 256;
 /// A tenant is part of every key in memory: short.
 pub const TENANT_BYTES: usize = 64;
+/// Longest name of a principal.
+pub const PRINCIPAL_BYTES: usize = 128;
+/// Longest name in a certificate that a credential may stand for.
+pub const SAN_BYTES: usize = 256;
+/// Scopes of one credential.
+pub const SCOPES: usize = 32;
+/// Credentials of all tenants together: they are held in memory by every node.
+pub const CREDENTIALS: usize = 10_000;
 /// `Idempotency-Key` length.
 pub const REQUEST_KEY_BYTES: usize = 128;
 /// Labels of one lease or session.

@@ -118,6 +118,10 @@ name! {
     TenantName, "tenant", limits::TENANT_BYTES, |c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.')
 }
 name! {
+    /// Who a caller is, whichever of its credentials it shows: ASCII letters, digits and `-_.@:/`.
+    PrincipalName, "principal", limits::PRINCIPAL_BYTES, |c| c.is_ascii_alphanumeric() || "-_.@:/".contains(c)
+}
+name! {
     /// The caller's key that makes a retry the same command: printable ASCII.
     RequestKey, "Idempotency-Key", limits::REQUEST_KEY_BYTES, |c| c.is_ascii_graphic() || c == ' '
 }

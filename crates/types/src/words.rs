@@ -101,3 +101,45 @@ impl Durability {
         matches!(self, Self::Durable)
     }
 }
+
+words! {
+    /// What a caller may do; see [`Role::may`].
+    Role {
+        /// Takes and gives back locks, and looks at what it may take.
+        Client = "client",
+        /// Looks at everything of its tenant and changes nothing.
+        Observer = "observer",
+        /// Both, and takes locks and sessions away from others.
+        Operator = "operator",
+        /// All of that, and decides who the callers are, of every tenant.
+        Admin = "admin",
+    }
+}
+
+words! {
+    /// A kind of thing to do, for roles and scopes.
+    Verb {
+        /// Acquire, renew, release; sessions; campaigns.
+        Acquire = "acquire",
+        /// Look at named resources, and follow them.
+        Read = "read",
+        /// Look at what is not about one name: sessions, the audit log, the node.
+        Inspect = "inspect",
+        /// Take away what others hold.
+        Operate = "operate",
+        /// Create and revoke credentials.
+        Administer = "administer",
+    }
+}
+
+impl Role {
+    /// Whether this role may do such things at all; scopes may narrow it further.
+    pub const fn may(self, verb: Verb) -> bool {
+        match self {
+            Self::Client => matches!(verb, Verb::Acquire | Verb::Read),
+            Self::Observer => matches!(verb, Verb::Read | Verb::Inspect),
+            Self::Operator => !matches!(verb, Verb::Administer),
+            Self::Admin => true,
+        }
+    }
+}

@@ -321,7 +321,7 @@ impl<'a> Decoder<'a> {
         self.lawful(Ttl::from_journal(ms), "a ttl")
     }
 
-    fn word<T: Copy>(&mut self, all: &[T], what: &'static str) -> Read<T> {
+    pub(crate) fn word<T: Copy>(&mut self, all: &[T], what: &'static str) -> Read<T> {
         let byte = self.byte()?;
         self.lawful(all.get(usize::from(byte)).copied(), what)
     }

@@ -2,14 +2,18 @@
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
-use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
+use crate::credential::{Credential, Proof};
+use crate::fact::{
+    CredentialChange, Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver,
+};
 use crate::secret::ClusterSecret;
-use leasehold_types::{Epoch, Generation};
+use leasehold_types::{CredentialId, Epoch, Generation, PrincipalName, Role, Scope, Verb};
 
 impl Encoder {
     pub(crate) fn fact(&mut self, fact: &Fact) {
         match fact {
             Fact::Granted(granted) => {
+                self.principal(20, granted.principal.as_deref());
                 self.byte(1);
                 self.granted(granted);
             }
@@ -26,6 +30,7 @@ impl Encoder {
                 self.wall(*at);
             }
             Fact::SessionOpened(began) => {
+                self.principal(20, began.principal.as_deref());
                 self.byte(4);
                 self.session_began(began);
             }
@@ -104,7 +109,58 @@ impl Encoder {
                 self.optional(by.as_deref(), Self::raised_by);
                 self.wall(*at);
             }
+            Fact::CredentialAdded { credential, change } => {
+                self.byte(21);
+                self.credential(credential);
+                self.credential_change(change);
+            }
+            Fact::CredentialRevoked { id, change } => {
+                self.byte(22);
+                self.credential_id(*id);
+                self.credential_change(change);
+            }
         }
+    }
+
+    /// What is bound to a principal has it in front, under a kind of its own: what is not is written as it always was.
+    pub(crate) fn principal(&mut self, kind: u8, principal: Option<&str>) {
+        if let Some(principal) = principal {
+            self.byte(kind);
+            self.text(principal);
+        }
+    }
+
+    pub(crate) fn credential(&mut self, credential: &Credential) {
+        self.credential_id(credential.id);
+        self.text(credential.principal.as_str());
+        self.text(credential.tenant.as_str());
+        self.byte(credential.role as u8);
+        self.list(credential.scopes.iter(), |encoder, scope| {
+            encoder.list(scope.verbs().iter(), |encoder, verb| encoder.byte(*verb as u8));
+            encoder.text(scope.prefix());
+        });
+        match &credential.proof {
+            Proof::Secret(hash) => {
+                self.byte(0);
+                self.bytes32(hash);
+            }
+            Proof::San(san) => {
+                self.byte(1);
+                self.text(san);
+            }
+        }
+        self.wall(credential.created_at);
+        self.optional(credential.expires_at, Self::wall);
+    }
+
+    fn credential_id(&mut self, id: CredentialId) {
+        self.number(u64::from_be_bytes(*id.as_bytes()));
+    }
+
+    fn credential_change(&mut self, change: &CredentialChange) {
+        self.operator(&change.operator);
+        self.identity(change.identity.as_deref());
+        self.wall(change.at);
     }
 
     fn raised_by(&mut self, by: &RaisedBy) {
@@ -216,6 +272,12 @@ impl Decoder<'_> {
             17 => Fact::TookOver(Box::new(self.took_over()?)),
             18 => Fact::SecretMade(ClusterSecret::from_bytes(self.bytes32()?)),
             19 => self.format_raised()?,
+            20 => self.bound_fact()?,
+            21 => Fact::CredentialAdded {
+                credential: Box::new(self.credential()?),
+                change: self.credential_change()?,
+            },
+            22 => Fact::CredentialRevoked { id: self.credential_id()?, change: self.credential_change()? },
             _ => return self.malformed("a kind of fact"),
         })
     }
@@ -231,6 +293,53 @@ impl Decoder<'_> {
 
     fn raised_by(&mut self) -> Result<Box<RaisedBy>, CodecError> {
         Ok(Box::new(RaisedBy { operator: self.operator()?, identity: self.identity()? }))
+    }
+
+    /// A principal, and the fact that binds something to it.
+    fn bound_fact(&mut self) -> Result<Fact, CodecError> {
+        let principal = Some(self.boxed_text()?);
+        match self.byte()? {
+            1 => Ok(Fact::Granted(Box::new(Granted { principal, ..self.granted()? }))),
+            4 => Ok(Fact::SessionOpened(Box::new(SessionBegan { principal, ..self.session_began()? }))),
+            _ => self.malformed("a fact that binds something to a principal"),
+        }
+    }
+
+    pub(crate) fn credential(&mut self) -> Result<Credential, CodecError> {
+        let id = self.credential_id()?;
+        let principal = PrincipalName::new(self.text()?).ok();
+        Ok(Credential {
+            id,
+            principal: self.lawful(principal, "the name of a principal")?,
+            tenant: self.tenant()?,
+            role: self.word(Role::ALL, "a role")?,
+            scopes: self.list(Self::scope)?,
+            proof: self.proof()?,
+            created_at: self.wall()?,
+            expires_at: self.optional(Self::wall)?,
+        })
+    }
+
+    fn scope(&mut self) -> Result<Scope, CodecError> {
+        let verbs = self.list(|decoder| decoder.word(Verb::ALL, "a verb"))?;
+        let scope = Scope::new(&verbs, self.text()?).ok();
+        self.lawful(scope, "a scope")
+    }
+
+    fn proof(&mut self) -> Result<Proof, CodecError> {
+        match self.byte()? {
+            0 => self.bytes32().map(Proof::Secret),
+            1 => self.boxed_text().map(Proof::San),
+            _ => self.malformed("what a credential is proved by"),
+        }
+    }
+
+    fn credential_id(&mut self) -> Result<CredentialId, CodecError> {
+        self.number().map(|number| CredentialId::from_bytes(number.to_be_bytes()))
+    }
+
+    fn credential_change(&mut self) -> Result<CredentialChange, CodecError> {
+        Ok(CredentialChange { operator: self.operator()?, identity: self.identity()?, at: self.wall()? })
     }
 
     pub(crate) fn took_over(&mut self) -> Result<TookOver, CodecError> {
@@ -254,6 +363,7 @@ impl Decoder<'_> {
             token: self.token()?,
             at: self.wall()?,
             key: self.key()?,
+            principal: None,
         })
     }
 
@@ -266,6 +376,7 @@ impl Decoder<'_> {
             labels: self.labels()?,
             at: self.wall()?,
             key: self.key()?,
+            principal: None,
         })
     }
 

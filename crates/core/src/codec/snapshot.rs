@@ -6,6 +6,7 @@ use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName, limits};
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
+use crate::fact::{Granted, SessionBegan};
 use crate::fingerprint;
 use crate::journaled::Journaled;
 use crate::lease::{Lease, Note, Session};
@@ -13,6 +14,9 @@ use crate::outcomes::{EndedLease, EndedSession, Keyed, Remembered, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
 use crate::resource::{Closes, Delay, Resource};
 use crate::secret::ClusterSecret;
+
+/// Stands before the record of something that is bound to a principal, with its name. Since format 2.
+const BOUND: u8 = 10;
 
 /// Writes the journaled part as chunks of about `chunk_bytes`, each of whole records.
 ///
@@ -94,6 +98,12 @@ impl<E> Chunks<'_, E> {
                 encoder.number(floor);
             })?;
         }
+        for credential in state.credentials.iter() {
+            self.record(|encoder| {
+                encoder.byte(11);
+                encoder.credential(credential);
+            })?;
+        }
         Ok(())
     }
 
@@ -117,8 +127,9 @@ impl Encoder {
     }
 
     fn session(&mut self, session: &Session) {
+        self.principal(BOUND, session.principal.as_deref());
         self.byte(2);
-        self.session_began(&crate::fact::SessionBegan {
+        self.session_began(&SessionBegan {
             session_id: session.id,
             tenant: session.tenant.clone(),
             owner: session.owner.clone(),
@@ -126,6 +137,7 @@ impl Encoder {
             labels: session.labels.clone(),
             at: session.created_at,
             key: session.key.clone(),
+            principal: None,
         });
         self.number(session.ttl.ms());
         self.number(session.floor_ms);
@@ -139,6 +151,7 @@ impl Encoder {
     }
 
     fn lease(&mut self, lease: &Lease, state: &Journaled) {
+        self.principal(BOUND, lease.own_principal());
         self.byte(3);
         let session = lease.session().map(|ix| state.sessions.get(ix));
         self.granted(&lease.as_granted(session));
@@ -183,10 +196,11 @@ impl Encoder {
     }
 
     fn outcome(&mut self, tenant: &TenantName, number: u64, what: &Remembered, state: &Journaled) {
+        let outcomes = &state.outcomes;
+        self.principal(BOUND, outcomes.principal_of(what));
         self.byte(5);
         self.text(tenant.as_str());
         self.number(number);
-        let outcomes = &state.outcomes;
         match what {
             Remembered::Lease(id) => {
                 self.byte(0);
@@ -263,6 +277,8 @@ pub struct SnapshotDecoder {
     last_lease: u64,
     /// They stand in the order of names, each once.
     last_resource: Option<ResourceKey>,
+    /// Whom the record that is being read is bound to.
+    principal: Option<Box<str>>,
 }
 
 impl SnapshotDecoder {
@@ -299,7 +315,12 @@ impl SnapshotDecoder {
     }
 
     fn record(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
-        match decoder.byte()? {
+        let mut kind = decoder.byte()?;
+        if kind == BOUND && self.records > 0 && decoder.format() >= 2 {
+            self.principal = Some(decoder.boxed_text()?);
+            kind = decoder.byte()?;
+        }
+        match kind {
             0 => {
                 self.ended = decoder.number()? == self.records;
                 return if self.ended { Ok(()) } else { decoder.malformed("the number of records") };
@@ -316,10 +337,19 @@ impl SnapshotDecoder {
                 self.state.secret = Some(ClusterSecret::from_bytes(decoder.bytes32()?));
             }
             9 if decoder.format() >= 2 => self.state.recovered_above = Some(decoder.number()?),
+            11 if decoder.format() >= 2 => self.credential(decoder)?,
             _ => return decoder.malformed("a kind of record"),
+        }
+        if self.principal.is_some() {
+            return decoder.malformed("a record that is bound to a principal");
         }
         self.records += 1;
         Ok(())
+    }
+
+    fn credential(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
+        let is_new = self.state.credentials.insert(decoder.credential()?);
+        if is_new { Ok(()) } else { decoder.malformed("a credential once") }
     }
 
     fn meta(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
@@ -334,7 +364,7 @@ impl SnapshotDecoder {
     }
 
     fn session(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
-        let began = decoder.session_began()?;
+        let began = SessionBegan { principal: self.principal.take(), ..decoder.session_began()? };
         if self.state.session_ids.contains_key(&began.session_id) {
             return decoder.malformed("a session once");
         }
@@ -361,7 +391,7 @@ impl SnapshotDecoder {
     }
 
     fn lease(&mut self, decoder: &mut Decoder<'_>) -> Result<(), CodecError> {
-        let granted = decoder.granted()?;
+        let granted = Granted { principal: self.principal.take(), ..decoder.granted()? };
         if granted.session.is_some_and(|id| !self.state.session_ids.contains_key(&id)) {
             return decoder.malformed("a lease of a live session");
         }
@@ -433,7 +463,8 @@ impl SnapshotDecoder {
         let what = match decoder.byte()? {
             0 => {
                 let id = decoder.lease_id()?;
-                let ended = decoder.ended_lease(&tenant)?;
+                let principal = self.principal.take();
+                let ended = EndedLease { principal, ..decoder.ended_lease(&tenant)? };
                 if self.state.outcomes.lease(id).is_some() || self.state.lease_ids.contains_key(&id) {
                     return decoder.malformed("an ended lease once");
                 }
@@ -448,7 +479,8 @@ impl SnapshotDecoder {
                     return decoder.malformed("an ended session once");
                 }
                 self.key_is_new(&tenant, key.as_ref(), decoder)?;
-                let ended = EndedSession { tenant: tenant.clone(), closed, released, key };
+                let principal = self.principal.take();
+                let ended = EndedSession { tenant: tenant.clone(), closed, released, key, principal };
                 self.state.outcomes.put_session(id, ended, decoder.number()?);
                 Remembered::Session(id)
             }
@@ -516,7 +548,7 @@ impl Decoder<'_> {
                 key: decoder.key()?,
             })
         })?;
-        Ok(EndedLease { tenant: tenant.clone(), reason, max_hold, was })
+        Ok(EndedLease { tenant: tenant.clone(), reason, max_hold, principal: None, was })
     }
 
     fn keyed(&mut self) -> Result<Keyed, CodecError> {

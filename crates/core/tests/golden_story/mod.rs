@@ -2,12 +2,12 @@
 //! every kind of record.
 
 use leasehold_core::{
-    ClusterSecret, Fact, ForceTarget, Forced, Granted, LifeId, Operator, RaisedBy, SessionBegan, SessionEnd,
-    Sharing, TookOver,
+    ClusterSecret, Credential, CredentialChange, Fact, ForceTarget, Forced, Granted, LifeId, Operator, Proof,
+    RaisedBy, SessionBegan, SessionEnd, Sharing, TookOver,
 };
 use leasehold_types::{
-    Class, Epoch, FencingToken, Generation, Labels, OwnerId, Permit, RequestKey, ResourceKey, ResourceName,
-    TenantName, Ttl, WallTime,
+    Class, CredentialId, Epoch, FencingToken, Generation, Labels, OwnerId, Permit, PrincipalName, RequestKey,
+    ResourceKey, ResourceName, Role, Scope, TenantName, Ttl, Verb, WallTime,
 };
 
 use crate::support::ids::{lease, session};
@@ -56,6 +56,7 @@ fn plain(id: &str, name: &str, number: u64) -> Granted {
         token: token(number),
         at: AT,
         key: None,
+        principal: None,
     }
 }
 
@@ -87,7 +88,29 @@ fn began(id: &str, key: Option<RequestKey>, labels: Labels) -> Fact {
         labels,
         at: AT,
         key,
+        principal: None,
     }))
+}
+
+fn credential(id: u8, proof: Proof) -> Credential {
+    Credential {
+        id: CredentialId::from_bytes([id; 8]),
+        principal: PrincipalName::new("billing@host").unwrap(),
+        tenant: tenant(),
+        role: Role::Client,
+        scopes: Vec::new(),
+        proof,
+        created_at: AT,
+        expires_at: None,
+    }
+}
+
+fn added(credential: Credential) -> Fact {
+    Fact::CredentialAdded { credential: Box::new(credential), change: change() }
+}
+
+fn change() -> CredentialChange {
+    CredentialChange { operator: operator(), identity: Some("root".into()), at: AT }
 }
 
 fn session_ended(id: &str, cause: SessionEnd, key: Option<RequestKey>) -> Fact {
@@ -109,6 +132,19 @@ fn forced(name: &str, ids: &[&str], target: ForceTarget, key: Option<RequestKey>
         at: AT,
         key,
     }))
+}
+
+fn bound(granted: Granted) -> Granted {
+    Granted { principal: Some("billing@host".into()), ..granted }
+}
+
+fn bound_session(id: &str) -> Fact {
+    match began(id, None, Labels::default()) {
+        Fact::SessionOpened(began) => {
+            Fact::SessionOpened(Box::new(SessionBegan { principal: Some("billing@host".into()), ..*began }))
+        }
+        _ => unreachable!("a session begins with its opening"),
+    }
 }
 
 /// Names and facts, in order.
@@ -206,5 +242,28 @@ pub(crate) fn story() -> Vec<(&'static str, Fact)> {
             },
         ),
         ("secret-made", Fact::SecretMade(ClusterSecret::from_bytes([7; 32]))),
+        ("credential-added", added(credential(1, Proof::Secret([9; 32])))),
+        (
+            "credential-added-full",
+            added(Credential {
+                role: Role::Operator,
+                scopes: vec![
+                    Scope::new(&[], "a/").unwrap(),
+                    Scope::new(&[Verb::Acquire, Verb::Read], "b/").unwrap(),
+                ],
+                expires_at: Some(AT.plus_ms(86_400_000)),
+                ..credential(2, Proof::San("spiffe://acme/billing".into()))
+            }),
+        ),
+        (
+            "credential-revoked",
+            Fact::CredentialRevoked { id: CredentialId::from_bytes([1; 8]), change: change() },
+        ),
+        ("granted-to-a-principal", granted(bound(plain("bound1", "c/1", (1 << 40) + 1)))),
+        ("granted-to-a-principal-to-be-released", granted(bound(plain("bound2", "c/2", (1 << 40) + 2)))),
+        ("released-by-a-principal", Fact::Released { lease_id: lease("bound2"), at: AT, key: None }),
+        ("session-opened-by-a-principal", bound_session("S6")),
+        ("session-opened-by-a-principal-to-close", bound_session("S7")),
+        ("session-closed-by-a-principal", session_ended("S7", SessionEnd::Closed, None)),
     ]
 }

@@ -98,7 +98,7 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
         Reply::Recovered { generation, token_floor } => {
             vec![format!("recovered: generation {generation}, tokens above {token_floor}")]
         }
-        Reply::FormatRaised { format, before } => vec![format!("format {format}, it was {before}")],
+        Reply::FormatRaised(raised) => vec![format!("format {}, it was {}", raised.format, raised.before)],
         Reply::Refused(no) => vec![format!("refused: {}", refusal(no))],
         answer => question(answer),
     }

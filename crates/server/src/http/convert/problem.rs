@@ -58,6 +58,18 @@ pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
             Problem::new(ErrorCode::StoreUnavailable, "disk full: releases and renewals still work")
         }
         Refusal::TokensUsedUp => Problem::new(ErrorCode::StoreUnavailable, "all fencing tokens are used up"),
+        Refusal::QuotaExceeded { what, limit } => Problem::new(
+            ErrorCode::QuotaExceeded,
+            format!("the tenant has all the {what} that it may have: {limit}"),
+        ),
+        Refusal::CredentialTaken => Problem::new(
+            ErrorCode::IdempotencyMismatch,
+            "a credential was created under this key, or for this certificate name; a secret is shown once",
+        ),
+        Refusal::FormatTooOld => Problem::new(
+            ErrorCode::StoreUnavailable,
+            "the journal has a format without credentials; run `leasehold upgrade finish` first",
+        ),
         Refusal::Superseded => Problem::new(
             ErrorCode::OutcomeUnknown,
             "a later request with the same lease id took this one's place in the queue",

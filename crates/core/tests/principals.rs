@@ -1,0 +1,263 @@
+//! What is bound to a principal, who the principals are, and how much a tenant may have.
+
+#![allow(clippy::unwrap_used, reason = "a test may stop where it stands")]
+
+mod support;
+
+use leasehold_core::{
+    Acquire, AddCredential, AuditAction, ClusterSecret, Command, Credential, OpenSession, Operator, Proof,
+    Query, Quota, Quotas, RaiseFormat, Refusal, Renew, RenewSession, RenewalReport, Reply, Request,
+    RevokeCredential, Sharing, Ticket,
+};
+use leasehold_types::{
+    Class, CredentialId, Durability, EndReason, Labels, LeaseId, OwnerId, PrincipalName, RequestKey,
+    ResourceName, Role, SessionId, TenantName, Ttl, TtlBounds, WallTime,
+};
+use support::World;
+use support::ids::{lease, session};
+
+struct Callers {
+    world: World,
+    tickets: u64,
+}
+
+impl Callers {
+    fn new() -> Self {
+        let mut callers = Self { world: World::new(Durability::Durable), tickets: 0 };
+        let secret = ClusterSecret::from_bytes([1; 32]);
+        let raise = Command::RaiseFormat(RaiseFormat { format: 2, secret, operator: operator() });
+        callers.ask(None, raise);
+        callers
+    }
+
+    fn ask_all(&mut self, identity: Option<&str>, tenant: &str, command: Command) -> Vec<(Ticket, Reply)> {
+        self.tickets += 1;
+        let request = Request {
+            ticket: Ticket(self.tickets),
+            tenant: TenantName::new(tenant).unwrap(),
+            identity: identity.map(Into::into),
+            key: None,
+            command,
+        };
+        self.world.decide(request).replies
+    }
+
+    fn ask(&mut self, identity: Option<&str>, command: Command) -> Reply {
+        self.ask_all(identity, "acme", command).remove(0).1
+    }
+}
+
+fn operator() -> Operator {
+    Operator { actor: "ops".into(), reason: "test".into() }
+}
+
+fn acquire(id: &str, name: &str, in_session: Option<SessionId>) -> Acquire {
+    let alone = in_session.is_none();
+    Acquire {
+        resource: ResourceName::new(name).unwrap(),
+        owner: alone.then(|| OwnerId::new("w").unwrap()),
+        ttl: alone.then(|| ttl(15_000)),
+        wait_ms: 0,
+        sharing: Sharing::Exclusive,
+        class: Class::Efficiency,
+        session: in_session,
+        lease_id: lease(id),
+        lease_id_chosen: true,
+        lock_delay_ms: 0,
+        max_hold_ms: None,
+        labels: Labels::default(),
+        value: None,
+    }
+}
+
+fn ttl(ms: u64) -> Ttl {
+    Ttl::new(ms, TtlBounds::default()).unwrap()
+}
+
+fn renew(id: LeaseId) -> Command {
+    Command::Renew(Renew { lease_id: id, ttl: None, report: RenewalReport::default() })
+}
+
+fn open(id: &str) -> Command {
+    Command::OpenSession(OpenSession {
+        session_id: session(id),
+        owner: OwnerId::new("w").unwrap(),
+        ttl: ttl(15_000),
+        labels: Labels::default(),
+    })
+}
+
+const UNKNOWN: Reply =
+    Reply::Refused(Refusal::LeaseNotHeld { reason: EndReason::Unknown, max_hold: false, token: None });
+
+#[test]
+fn a_lease_is_its_principals_alone_while_it_lives_and_after() {
+    let mut callers = Callers::new();
+    let id = lease("l");
+    let granted = callers.ask(Some("web"), Command::Acquire(acquire("l", "a", None)));
+    assert!(matches!(granted, Reply::Granted(_)));
+    // The same id in other hands is unknown: to use, to look at, to take over.
+    assert_eq!(callers.ask(Some("batch"), renew(id)), UNKNOWN);
+    assert_eq!(callers.ask(Some("batch"), Command::Release { lease_id: id }), UNKNOWN);
+    let proclaim = Command::Proclaim { lease_id: id, value: "v".into() };
+    assert_eq!(callers.ask(Some("batch"), proclaim), UNKNOWN);
+    assert_eq!(callers.ask(Some("batch"), Command::Resign { lease_id: id, to: None }), UNKNOWN);
+    assert_eq!(callers.ask(Some("batch"), Command::Acquire(acquire("l", "a", None))), UNKNOWN);
+    let show = Command::Query(Query::Lease(id));
+    assert_eq!(callers.ask(Some("batch"), show.clone()), Reply::Refused(Refusal::NotFound));
+    // Its own principal, and who may look at everything, see it.
+    assert!(matches!(callers.ask(Some("web"), show.clone()), Reply::Lease(_)));
+    assert!(matches!(callers.ask(None, show.clone()), Reply::Lease(_)));
+    assert!(matches!(callers.ask(Some("web"), renew(id)), Reply::Renewed(_)));
+    assert!(matches!(callers.ask(Some("web"), Command::Release { lease_id: id }), Reply::Released { .. }));
+    assert_eq!(callers.ask(Some("batch"), show), Reply::Refused(Refusal::NotFound));
+    assert_eq!(callers.ask(Some("batch"), renew(id)), UNKNOWN);
+    assert_eq!(callers.ask(Some("batch"), Command::Acquire(acquire("l", "a", None))), UNKNOWN);
+}
+
+#[test]
+fn a_session_and_what_is_in_it_are_its_principals_alone() {
+    let mut callers = Callers::new();
+    let id = session("s");
+    callers.ask(Some("web"), open("s"));
+    let ended = Reply::Refused(Refusal::SessionEnded);
+    let in_it = Command::Acquire(acquire("l", "a", Some(id)));
+    assert_eq!(callers.ask(Some("batch"), in_it.clone()), ended);
+    assert!(matches!(callers.ask(Some("web"), in_it), Reply::Granted(_)));
+    assert_eq!(callers.ask(Some("batch"), renew(lease("l"))), UNKNOWN);
+    let keep = Command::RenewSession(RenewSession {
+        session_id: id,
+        ttl: None,
+        seen_ended: Vec::new(),
+        report: RenewalReport::default(),
+    });
+    assert_eq!(callers.ask(Some("batch"), keep), ended);
+    let close = |by_operator| Command::CloseSession { session_id: id, by_operator };
+    assert_eq!(callers.ask(Some("batch"), close(None)), Reply::Refused(Refusal::NotFound));
+    // An operator says why, and is audited.
+    let closed = callers.ask(Some("ops"), close(Some(operator())));
+    assert!(matches!(closed, Reply::SessionClosed { released: 1, .. }));
+}
+
+#[test]
+fn nobody_withdraws_anothers_waiter_by_its_id() {
+    let mut callers = Callers::new();
+    callers.ask(Some("web"), Command::Acquire(acquire("held", "a", None)));
+    let waiting = Acquire { wait_ms: 60_000, ..acquire("wants", "a", None) };
+    assert!(callers.ask_all(Some("web"), "acme", Command::Acquire(waiting.clone())).is_empty());
+    assert_eq!(callers.ask(Some("batch"), Command::Release { lease_id: lease("wants") }), UNKNOWN);
+    assert_eq!(callers.ask(Some("batch"), Command::Acquire(waiting)), UNKNOWN);
+    let replies = callers.ask_all(Some("web"), "acme", Command::Release { lease_id: lease("held") });
+    assert!(matches!(replies[..], [_, (_, Reply::Granted(_))]), "{replies:?}");
+}
+
+fn credential(number: u8, proof: Proof) -> Box<Credential> {
+    Box::new(Credential {
+        id: CredentialId::from_bytes([number; 8]),
+        principal: PrincipalName::new("web").unwrap(),
+        tenant: TenantName::new("acme").unwrap(),
+        role: Role::Client,
+        scopes: Vec::new(),
+        proof,
+        created_at: WallTime(0),
+        expires_at: None,
+    })
+}
+
+fn add(credential: Box<Credential>) -> Command {
+    Command::AddCredential(AddCredential { credential, operator: operator() })
+}
+
+#[test]
+fn credentials_come_and_go_with_an_audit_entry_each() {
+    let mut callers = Callers::new();
+    let san = Proof::San("spiffe://acme/web".into());
+    callers.ask(Some("root"), add(credential(1, Proof::Secret([5; 32]))));
+    callers.ask(Some("root"), add(credential(2, san.clone())));
+    let taken = callers.ask(Some("root"), add(credential(3, san)));
+    assert_eq!(taken, Reply::Refused(Refusal::CredentialTaken));
+    let known = callers.world.table.journaled().credentials();
+    assert_eq!(known.by_san("spiffe://acme/web").unwrap().id, CredentialId::from_bytes([2; 8]));
+    let revoke = |number| {
+        let id = CredentialId::from_bytes([number; 8]);
+        Command::RevokeCredential(RevokeCredential { id, operator: operator() })
+    };
+    assert!(matches!(callers.ask(Some("root"), revoke(2)), Reply::CredentialRevoked { .. }));
+    assert_eq!(callers.ask(Some("root"), revoke(2)), Reply::Refused(Refusal::NotFound));
+    assert!(callers.world.table.journaled().credentials().by_san("spiffe://acme/web").is_none());
+    let audit = Command::Query(Query::Audit { resource: None, after: 0, page_size: 10 });
+    let Reply::Audit { entries, .. } = callers.ask(None, audit) else { panic!() };
+    let actions: Vec<_> = entries.iter().skip(1).map(|entry| entry.action).collect();
+    use AuditAction::{CredentialCreate, CredentialRevoke};
+    assert_eq!(actions, [CredentialCreate, CredentialCreate, CredentialRevoke]);
+    assert_eq!(entries[1].identity.as_deref(), Some("root"));
+    assert_eq!(&*entries[1].reason, "0101010101010101 of web, client: test");
+    let Reply::AuditVerified(verified) = callers.ask(None, Command::Query(Query::AuditVerify)) else {
+        panic!()
+    };
+    assert!(verified.intact);
+}
+
+#[test]
+fn a_journal_of_the_first_format_takes_no_credentials() {
+    let mut callers = Callers { world: World::new(Durability::Durable), tickets: 0 };
+    let refused = callers.ask(None, add(credential(1, Proof::Secret([5; 32]))));
+    assert_eq!(refused, Reply::Refused(Refusal::FormatTooOld));
+}
+
+#[test]
+fn quotas_hold_for_each_tenant_alone() {
+    let mut callers = Callers::new();
+    let quota = Quota { leases: 2, sessions: 1, waiters: 1, bytes: 20 };
+    let named = [(TenantName::new("acme").unwrap(), quota)].into();
+    callers.world.table.set_quotas(Quotas { others: Quota::default(), named });
+    let exceeded = |what, limit| Reply::Refused(Refusal::QuotaExceeded { what, limit });
+    let take = |id: &str, name: &str| Command::Acquire(acquire(id, name, None));
+    callers.ask(None, take("1", "a"));
+    callers.ask(None, take("2", "b"));
+    assert_eq!(callers.ask(None, take("3", "c")), exceeded("locks", 2));
+    // A retry is no further lease, and another tenant has a quota of its own.
+    assert!(matches!(callers.ask(None, take("2", "b")), Reply::Granted(_)));
+    for id in ["o1", "o2", "o3"] {
+        let other = callers.ask_all(None, "other", take(id, id)).remove(0).1;
+        assert!(matches!(other, Reply::Granted(_)));
+    }
+    let waiting = |id: &str| Command::Acquire(Acquire { wait_ms: 60_000, ..acquire(id, "a", None) });
+    callers.ask(None, Command::Release { lease_id: lease("2") });
+    assert!(callers.ask_all(None, "acme", waiting("w1")).is_empty());
+    assert_eq!(callers.ask(None, waiting("w2")), exceeded("waiters", 1));
+    assert_eq!(callers.ask(None, take("4", "a name that is too long")), exceeded("bytes", 20));
+    callers.ask(None, open("s1"));
+    assert_eq!(callers.ask(None, open("s2")), exceeded("sessions", 1));
+    assert_eq!(callers.world.table.journaled().usage_of("acme").leases, 1);
+}
+
+#[test]
+fn a_waiter_whose_turn_comes_above_the_quota_is_told_so() {
+    let mut callers = Callers::new();
+    callers.ask(None, Command::Acquire(acquire("1", "a", None)));
+    let waiting = Acquire { wait_ms: 60_000, ..acquire("w", "a", None) };
+    assert!(callers.ask_all(None, "acme", Command::Acquire(waiting)).is_empty());
+    callers.ask(None, Command::Acquire(acquire("2", "b", None)));
+    let others = Quota { leases: 1, ..Quota::default() };
+    callers.world.table.set_quotas(Quotas { others, ..Quotas::default() });
+    let replies = callers.ask_all(None, "acme", Command::Release { lease_id: lease("1") });
+    let refused = Reply::Refused(Refusal::QuotaExceeded { what: "locks", limit: 1 });
+    assert_eq!(replies[1].1, refused);
+}
+
+#[test]
+fn a_key_that_was_used_makes_no_second_credential() {
+    let mut callers = Callers::new();
+    let key = Some(RequestKey::new("k").unwrap());
+    let request = |ticket, command| Request {
+        ticket: Ticket(ticket),
+        tenant: TenantName::new("acme").unwrap(),
+        identity: None,
+        key: key.clone(),
+        command,
+    };
+    callers.world.decide(request(90, Command::Release { lease_id: lease("x") }));
+    let again = callers.world.decide(request(91, add(credential(1, Proof::Secret([5; 32])))));
+    assert_eq!(again.replies[0].1, Reply::Refused(Refusal::IdempotencyMismatch));
+}
