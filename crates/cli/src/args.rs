@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::drill::DrillArgs;
+use crate::commands::fence::FenceCommand;
 use crate::duration;
 use crate::output::Format;
 
@@ -90,6 +92,14 @@ pub(crate) enum Command {
     Top(TopArgs),
     /// Measure this machine and the server, and say which ttl fits
     Advise(AdviseArgs),
+    /// Stop a holder past its ttl and show that its late write is refused
+    Drill(DrillArgs),
+    /// Take part in a drill; started by it alone
+    #[command(hide = true)]
+    DrillWorker,
+    /// Migrations, a proxy and a store that refuse old fencing tokens; how far fences are switched on
+    #[command(subcommand)]
+    Fence(FenceCommand),
     /// Put load on a server and measure it
     Bench(BenchArgs),
     /// Print a completion script

@@ -53,6 +53,9 @@ pub(crate) enum Failure {
     /// A check that was asked for came out badly, or the server stopped by itself.
     #[error("{0}")]
     Failed(String),
+    /// What a fence protects cannot be used, so that nothing can be shown about it.
+    #[error("{0}")]
+    Fence(String),
     /// Reading or writing on this machine failed.
     #[error("{what}: {error}")]
     Io {
@@ -78,7 +81,7 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Unreachable { .. } | Self::Lost { .. } => Exit::Unavailable,
+            Self::Unreachable { .. } | Self::Lost { .. } | Self::Fence(_) => Exit::Unavailable,
             Self::Problem(problem) => problem.exit(),
             Self::RefusedToStart(_) => Exit::RefusedToStart,
             Self::Garbled { .. } | Self::Failed(_) => Exit::Failed,

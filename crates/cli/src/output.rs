@@ -47,6 +47,11 @@ impl Out {
         writeln!(self.to, "{line}").and_then(|()| self.to.flush()).map_err(Failure::output)
     }
 
+    /// Text that has its own line ends.
+    pub(crate) fn text(&mut self, text: &str) -> Result<(), Failure> {
+        text.lines().try_for_each(|line| self.line(line))
+    }
+
     /// Names and values, one pair on a line, values in one column.
     pub(crate) fn pairs(&mut self, pairs: &[(&str, String)]) -> Result<(), Failure> {
         let width = pairs.iter().map(|(name, _)| name.len()).max().unwrap_or(0);

@@ -15,7 +15,9 @@ use crate::args::{
 use crate::bench::BenchPlan;
 use crate::client::Servers;
 use crate::commands::advise::AdvisePlan;
+use crate::commands::drill::DrillPlan;
 use crate::commands::election::Candidacy;
+use crate::commands::fence::FencePlan;
 use crate::commands::run::{KeepPlan, RunPlan};
 use crate::duration::ms;
 use crate::failure::Failure;
@@ -52,6 +54,22 @@ pub(crate) enum Plan {
         format: Format,
         /// What.
         advise: AdvisePlan,
+    },
+    /// Show that a late write is refused.
+    Drill {
+        /// How to show it.
+        format: Format,
+        /// What.
+        drill: Box<DrillPlan>,
+    },
+    /// Be a worker of a drill.
+    DrillWorker,
+    /// Help those who protect something.
+    Fence {
+        /// How to show it.
+        format: Format,
+        /// What.
+        fence: FencePlan,
     },
     /// Measure a server.
     Bench(BenchPlan),
@@ -154,6 +172,12 @@ impl Plan {
             }
             Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
             Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.server)? }),
+            Command::Drill(args) => {
+                let drill = Box::new(DrillPlan::new(&args, named_servers(&cli.server)?)?);
+                Ok(Self::Drill { format, drill })
+            }
+            Command::DrillWorker => Ok(Self::DrillWorker),
+            Command::Fence(command) => Ok(Self::Fence { format, fence: FencePlan::new(&command)? }),
             Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
@@ -192,6 +216,9 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         | Command::Recover(_)
         | Command::Journal(_)
         | Command::Advise(_)
+        | Command::Drill(_)
+        | Command::DrillWorker
+        | Command::Fence(_)
         | Command::Bench(_)
         | Command::Completions { .. }
         | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
@@ -381,6 +408,12 @@ fn servers(named: &[String]) -> Result<Servers, Failure> {
     Servers::new(named, std::env::var("LEASEHOLD_SERVER").ok().filter(|list| !list.is_empty()))
 }
 
+/// Those that were named, if any were.
+fn named_servers(named: &[String]) -> Result<Option<Servers>, Failure> {
+    let environment = std::env::var("LEASEHOLD_SERVER").is_ok_and(|list| !list.is_empty());
+    (environment || !named.is_empty()).then(|| servers(named)).transpose()
+}
+
 fn operator(args: OperatorArgs) -> Result<Operator, Failure> {
     for (name, text) in [("--actor", &args.actor), ("--reason", &args.reason)] {
         if text.trim().is_empty() {
@@ -396,7 +429,7 @@ fn labels(given: &[String]) -> Result<Labels, Failure> {
     Labels::new(pairs).map_err(usage)
 }
 
-fn resource_name(text: &str) -> Result<ResourceName, Failure> {
+pub(crate) fn resource_name(text: &str) -> Result<ResourceName, Failure> {
     ResourceName::new(text).map_err(usage)
 }
 
@@ -412,12 +445,12 @@ fn session_id(text: &str) -> Result<SessionId, Failure> {
     text.parse().map_err(|error| Failure::Usage(format!("session id `{text}`: {error}")))
 }
 
-fn one_of<W: std::fmt::Display>(flag: &str, given: &str, words: &[W]) -> Failure {
+pub(crate) fn one_of<W: std::fmt::Display>(flag: &str, given: &str, words: &[W]) -> Failure {
     let words: Vec<String> = words.iter().map(|word| format!("`{word}`")).collect();
     Failure::Usage(format!("{flag}: `{given}` is not one of {}", words.join(", ")))
 }
 
-fn usage(error: impl std::fmt::Display) -> Failure {
+pub(crate) fn usage(error: impl std::fmt::Display) -> Failure {
     Failure::Usage(error.to_string())
 }
 

@@ -3,7 +3,9 @@
 mod acquire;
 pub(crate) mod advise;
 mod audit;
+pub(crate) mod drill;
 pub(crate) mod election;
+pub(crate) mod fence;
 mod force_release;
 mod lease;
 mod ls;
@@ -52,6 +54,13 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
         }
         Plan::Advise { format, advise } => {
             block_on(Builder::new_current_thread(), advise::advise(&mut Out::new(format), &advise))
+        }
+        Plan::Drill { format, drill: plan } => {
+            block_on(Builder::new_multi_thread(), drill::drill(&mut Out::new(format), *plan))
+        }
+        Plan::DrillWorker => block_on(Builder::new_current_thread(), drill::work()),
+        Plan::Fence { format, fence: plan } => {
+            block_on(Builder::new_multi_thread(), fence::fence(&mut Out::new(format), plan))
         }
         Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
         Plan::Completions(shell) => {

@@ -1,0 +1,81 @@
+//! `drill`, as meant.
+
+use std::time::Duration;
+
+use leasehold_types::ResourceName;
+
+use super::args::DrillArgs;
+use super::protected::{Address, Place};
+use super::story::Lag;
+use crate::client::Servers;
+use crate::failure::Failure;
+use crate::plan::resource_name;
+
+/// Where `--fence` is found when it is not typed: an address may have a password in it.
+const FENCE: &str = "LEASEHOLD_DRILL_FENCE";
+
+/// What is drilled.
+pub(crate) struct DrillPlan {
+    /// `None`: a server of its own.
+    pub(super) servers: Option<Servers>,
+    pub(super) ttl: Duration,
+    pub(super) lag: Lag,
+    pub(super) place: Place,
+    /// The file of the drill's own, when nothing else was named.
+    pub(super) scratch: Option<tempfile::TempDir>,
+}
+
+impl DrillPlan {
+    /// Reads what was typed; `servers` are those that were named.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`], naming the argument.
+    pub(crate) fn new(args: &DrillArgs, servers: Option<Servers>) -> Result<Self, Failure> {
+        let named = args.fence.clone().or_else(|| std::env::var(FENCE).ok()).filter(|text| !text.is_empty());
+        let (address, scratch) = match named {
+            Some(text) => (Address::parse(&text)?, None),
+            None => own_file().map(|(address, file)| (address, Some(file)))?,
+        };
+        let id = fresh_id();
+        let resource = resource(args, &address, &id)?;
+        if args.table.is_some() && servers.is_none() {
+            let why =
+                "--table needs --server: the fence of your own table has seen tokens of your own server";
+            return Err(Failure::Usage(why.into()));
+        }
+        let place = Place {
+            address,
+            resource,
+            table: args.table.clone(),
+            statement: args.write.clone(),
+            id,
+            fenced: !args.without_fence,
+            relay: None,
+        };
+        let lag = if args.delay_write { Lag::Delayed } else { Lag::Paused };
+        Ok(Self { servers, ttl: args.ttl, lag, place, scratch })
+    }
+}
+
+fn resource(args: &DrillArgs, address: &Address, id: &str) -> Result<ResourceName, Failure> {
+    if args.table.is_some() && !address.has_tables() {
+        return Err(Failure::Usage("--table goes with PostgreSQL, MariaDB, MySQL and SQLite".into()));
+    }
+    match (&args.resource, &args.table) {
+        (Some(named), _) => resource_name(named),
+        (None, Some(table)) => resource_name(table),
+        (None, None) => resource_name(&format!("drill/{id}")),
+    }
+}
+
+fn own_file() -> Result<(Address, tempfile::TempDir), Failure> {
+    let io = |error| Failure::Io { what: "cannot make a temporary directory".into(), error };
+    let directory = tempfile::Builder::new().prefix("leasehold-drill-").tempdir().map_err(io)?;
+    let path = directory.path().join("drill.db").to_string_lossy().into_owned();
+    Ok((Address::Sqlite(path), directory))
+}
+
+/// Eight letters and digits that no other drill has.
+fn fresh_id() -> String {
+    leasehold_types::ids::random()[..4].iter().map(|byte| format!("{byte:02x}")).collect()
+}
