@@ -24,7 +24,7 @@ use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
-use leasehold_node::{Call, Handle};
+use leasehold_node::{Call, Durable, Handle, SubmitError};
 use leasehold_types::{RequestKey, TenantName};
 use tokio::sync::{Semaphore, watch};
 
@@ -72,17 +72,17 @@ impl std::fmt::Debug for App {
 impl App {
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
+        outcome(self.handle.submit(self.call(key, command)).await)
+    }
+
+    /// A command as it goes to the node, with who asks.
+    pub(crate) fn call(&self, key: Option<RequestKey>, command: Command) -> Call {
         match &command {
             Command::Renew(renew) => self.metrics.renewal_reported(&renew.report),
             Command::RenewSession(renew) => self.metrics.renewal_reported(&renew.report),
             _ => {}
         }
-        let call = Call { tenant: self.tenant.clone(), identity: None, key, command };
-        let durable = self.handle.submit(call).await.map_err(convert::submit_problem)?;
-        match durable.into_inner() {
-            Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),
-            reply => Ok(reply),
-        }
+        Call { tenant: self.tenant.clone(), identity: None, key, command }
     }
 
     /// The way that a request goes: to the active node, unless it is about this one or has made its hop already (N7).
@@ -93,6 +93,14 @@ impl App {
 
     pub(crate) async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
         self.submit(None, Command::Query(query)).await
+    }
+}
+
+/// What the node answered, as it is told: a lawful no is a problem.
+pub(crate) fn outcome(answer: Result<Durable<Reply>, SubmitError>) -> Result<Reply, Problem> {
+    match answer.map_err(convert::submit_problem)?.into_inner() {
+        Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),
+        reply => Ok(reply),
     }
 }
 

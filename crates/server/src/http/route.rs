@@ -5,6 +5,8 @@
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place<'a> {
     Root,
+    /// A file of the console; no call of the API.
+    Console(&'a str),
     Acquire,
     Locks,
     Lock(&'a str),
@@ -37,6 +39,9 @@ impl<'a> Place<'a> {
         // No name or id is empty, so neither is a part of a path.
         if path.ends_with('/') || path.starts_with('/') || path.contains("//") {
             return None;
+        }
+        if let Some(file) = path.strip_prefix("console/") {
+            return Some(Self::Console(file));
         }
         let mut parts = path.split('/');
         let parts = [parts.next(), parts.next(), parts.next(), parts.next(), parts.next()];
@@ -75,7 +80,13 @@ impl<'a> Place<'a> {
     pub(crate) const fn is_of_the_table(self) -> bool {
         !matches!(
             self,
-            Self::Root | Self::Status | Self::Healthz | Self::Readyz | Self::Metrics | Self::OpenApi
+            Self::Root
+                | Self::Console(_)
+                | Self::Status
+                | Self::Healthz
+                | Self::Readyz
+                | Self::Metrics
+                | Self::OpenApi
         )
     }
 
@@ -94,6 +105,7 @@ impl<'a> Place<'a> {
             Self::Sessions => "GET, HEAD, POST",
             Self::Events | Self::Observe(_) => "GET",
             Self::Root
+            | Self::Console(_)
             | Self::Locks
             | Self::Resource(_)
             | Self::Election(_)

@@ -37,7 +37,12 @@ async fn health_page_and_document_are_served() {
     assert_eq!(server.get("/openapi.json").await.text(), leasehold_api::OPENAPI);
     let page = server.get("/").await;
     assert!(page.header("content-security-policy").unwrap().contains("default-src 'none'"));
-    assert!(page.text().contains("<h1>Leasehold</h1>") && !page.text().contains("<script"));
+    assert!(page.text().contains("<title>Leasehold</title>"), "{}", page.text());
+    for file in ["/console/app.js", "/console/pages/locks.js", "/console/console.css", "/console/icon.svg"] {
+        let file = server.get(file).await;
+        assert_eq!((file.status, file.header("x-content-type-options")), (200, Some("nosniff")));
+    }
+    server.get("/console/../../Cargo.toml").await.problem(404, "not_found");
     let head = server.connect().await.send_head("/healthz").await;
     assert_eq!(head, 200);
 }
