@@ -33,6 +33,9 @@ use reader::EtcdReader;
 use snapshots::EtcdSnapshots;
 use writer::EtcdWriter;
 
+/// A member syncs its log before it answers. That it was told not to cannot be seen from here.
+const DURABILITY: Durability = Durability::Durable;
+
 /// A journal on etcd. Any number of nodes may open it, each fencing those before.
 #[derive(Clone)]
 pub struct EtcdJournal {
@@ -70,8 +73,7 @@ impl EtcdJournal {
             cluster: claimed.identity.cluster,
             epoch: holder.epoch,
             tail,
-            // A member syncs its log before it answers. That it was told not to cannot be seen from here.
-            durability: Durability::Durable,
+            durability: DURABILITY,
             reader: Box::new(reader),
             writer: Box::new(EtcdWriter::new(
                 connector.clone(),
@@ -123,6 +125,10 @@ impl Journal for EtcdJournal {
             self.connector.turn();
         }
         opened
+    }
+
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        Ok(DURABILITY)
     }
 
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {

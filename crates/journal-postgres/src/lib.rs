@@ -27,6 +27,7 @@ pub use config::{InvalidConfig, PostgresConfig};
 
 use async_trait::async_trait;
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
+use leasehold_types::Durability;
 
 use connection::Connector;
 use reader::PostgresReader;
@@ -88,6 +89,12 @@ impl Journal for PostgresJournal {
             snapshots: Box::new(PostgresSnapshots::new(connector.clone(), claimed.holder)),
             loss,
         })
+    }
+
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        let connection = self.connector.connect().await.map_err(claim::refuse)?;
+        let settings = Settings::read(&connection).await.map_err(claim::refuse)?;
+        Ok(settings.durability())
     }
 
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {

@@ -38,6 +38,9 @@ use reader::RedisReader;
 use snapshots::RedisSnapshots;
 use writer::RedisWriter;
 
+/// Redis acknowledges before its replicas, or its own disk, have a write.
+const DURABILITY: Durability = Durability::Lossy;
+
 /// A journal on Redis. Any number of nodes may open it, each fencing those before.
 #[derive(Clone)]
 pub struct RedisJournal {
@@ -98,12 +101,16 @@ impl Journal for RedisJournal {
             cluster: claimed.identity.cluster,
             epoch: holder.epoch,
             tail,
-            durability: Durability::Lossy,
+            durability: DURABILITY,
             reader: Box::new(reader),
             writer: Box::new(RedisWriter::new(connector.clone(), holder, tail, client, recovered)),
             snapshots: Box::new(RedisSnapshots::new(connector.clone(), holder)),
             loss,
         })
+    }
+
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        Ok(DURABILITY)
     }
 
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {

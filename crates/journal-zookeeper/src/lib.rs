@@ -34,6 +34,9 @@ use reader::ZookeeperReader;
 use snapshots::ZookeeperSnapshots;
 use writer::{Place, ZookeeperWriter};
 
+/// A server syncs its log before it answers. That it was told not to (forceSync) cannot be seen from here.
+const DURABILITY: Durability = Durability::Durable;
+
 /// A journal on ZooKeeper. Any number of nodes may open it, each fencing those before.
 #[derive(Clone)]
 pub struct ZookeeperJournal {
@@ -94,13 +97,16 @@ impl Journal for ZookeeperJournal {
             cluster: claimed.identity.cluster,
             epoch: holder.epoch,
             tail: place.tail,
-            // A server syncs its log before it answers. That it was told not to (forceSync) cannot be seen from here.
-            durability: Durability::Durable,
+            durability: DURABILITY,
             reader: Box::new(reader),
             writer: Box::new(ZookeeperWriter::new(connector.clone(), holder, place, client, recovered)),
             snapshots: Box::new(ZookeeperSnapshots::new(connector.clone(), holder)),
             loss,
         })
+    }
+
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        Ok(DURABILITY)
     }
 
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {

@@ -261,6 +261,15 @@ pub trait Journal: Send + Sync + 'static {
     /// See [`OpenError`]. Nothing was taken over, or a newer claim has already replaced this one.
     async fn open(&self, claim: Claim) -> Result<Opened, OpenError>;
 
+    /// What an acknowledged append survives, asked without claiming (J6): what a standby tells of itself. A journal that
+    /// is not meant to be shared need not say, and promises nothing.
+    ///
+    /// # Errors
+    /// See [`OpenError`].
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        Ok(Durability::Volatile)
+    }
+
     /// Reads without claiming: for standbys, backups and snapshots. Sees committed slots only.
     ///
     /// # Errors

@@ -222,6 +222,10 @@ impl Journal for MemoryJournal {
         })
     }
 
+    async fn durability(&self) -> Result<Durability, OpenError> {
+        Ok(self.lock().durability)
+    }
+
     async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
         self.lock().require_available().map_err(OpenError::Unavailable)?;
         Ok(Box::new(MemoryReader::new(self.clone())))

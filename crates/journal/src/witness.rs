@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::SystemTime;
 
-use leasehold_types::{ClusterId, Epoch, FencingToken, Slot};
+use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 
 use crate::lines::{Lines, LinesError, seal};
 use crate::{Hash, OpenError, Opened, ReadError, Slots, Tail};
@@ -28,6 +28,10 @@ pub struct Witness {
     pub token: Option<FencingToken>,
     /// Where the data directory was, for the embedded journal.
     pub directory: Option<Directory>,
+    /// The journal's generation; absent in what versions before this line wrote.
+    pub generation: Option<Generation>,
+    /// The nonce of the epoch, if this node claimed it itself: when it is still the journal's, nobody else is active.
+    pub claimed: Option<Nonce>,
 }
 
 /// What tells a directory from a copy of it.
@@ -137,6 +141,17 @@ impl Witness {
         Err(OpenError::Regressed(format!("{what}; {ADVICE}")))
     }
 
+    /// Whether what was seen has been given up by an operator's `recover`: the journal is of a later generation, and every
+    /// token that was seen is below the floor of that recovery, so that none can be given twice. A journal that missed
+    /// what was seen is then no loss that nobody knows of.
+    pub fn is_given_up_by(&self, generation: Generation, recovered_above: Option<u64>) -> bool {
+        let token = self.token.map_or(0, FencingToken::get);
+        // The embedded journal has one user, whose witness `recover` itself writes anew.
+        self.directory.is_none()
+            && self.generation.is_some_and(|seen| seen < generation)
+            && recovered_above.is_some_and(|floor| token <= floor)
+    }
+
     fn moved(&self, now: &Sighting) -> Option<&'static str> {
         self.directory.as_ref()?.difference(now.directory.as_ref()?)
     }
@@ -179,6 +194,8 @@ impl Witness {
         if let Some(token) = self.token {
             lines.push(("token", token.to_string()));
         }
+        lines.extend(self.generation.map(|generation| ("generation", generation.to_string())));
+        lines.extend(self.claimed.map(|nonce| ("claimed", nonce.to_string())));
         if let Some(directory) = &self.directory {
             directory.add_to(&mut lines);
         }
@@ -194,6 +211,8 @@ impl Witness {
             epoch: Epoch(lines.value("epoch")?),
             token: token.map_err(|error| LinesError::Damaged(error.to_string()))?,
             directory: Directory::from_lines(&lines)?,
+            generation: lines.optional("generation")?.map(Generation),
+            claimed: lines.optional("claimed")?,
         })
     }
 }

@@ -9,6 +9,8 @@ fn witness() -> Witness {
         epoch: Epoch(4),
         token: Some(FencingToken::new(77).unwrap()),
         directory: Some(Directory { host: Some("a".to_owned()), inode: 5, born: Some(6) }),
+        generation: Some(Generation(2)),
+        claimed: Some(Nonce::from_bytes([8; 16])),
     }
 }
 
@@ -105,7 +107,8 @@ async fn an_engine_that_lost_a_slot_is_noticed_when_it_is_opened() {
         assert_eq!(opened.writer.append(&batch).await, Outcome::Committed);
     }
     let (cluster, epoch) = (opened.cluster, opened.epoch);
-    let witness = Witness { cluster, tail: journal.tail(), epoch, token: None, directory: None };
+    let tail = journal.tail();
+    let witness = Witness { cluster, tail, epoch, directory: None, ..witness() };
 
     let mut again = journal.open(claim(2)).await.unwrap();
     let now = Sighting::of(&mut again, &witness, None).await.unwrap();
@@ -122,4 +125,17 @@ async fn an_engine_that_lost_a_slot_is_noticed_when_it_is_opened() {
     assert!(
         matches!(witness.check(&now), Err(OpenError::Regressed(message)) if message.contains("another batch"))
     );
+}
+
+#[test]
+fn a_recovery_gives_up_what_its_floor_is_above_of() {
+    let remote = Witness { directory: None, ..witness() };
+    let (same, next) = (Generation(2), Generation(3));
+    assert!(remote.is_given_up_by(next, Some(77)));
+    assert!(!remote.is_given_up_by(same, Some(77)), "the same generation lost it");
+    assert!(!remote.is_given_up_by(next, Some(76)), "a token could be given twice");
+    assert!(!remote.is_given_up_by(next, None), "the floor is not known");
+    let unknown = Witness { generation: None, ..remote };
+    assert!(!unknown.is_given_up_by(next, Some(77)), "an old file does not say what it has seen");
+    assert!(!witness().is_given_up_by(next, Some(77)), "an embedded journal has one user");
 }

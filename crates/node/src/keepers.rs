@@ -1,5 +1,6 @@
 //! The threads beside the loop: the witness and the snapshots. The loop only ever tells them; it never waits for them.
 
+mod lock;
 mod snapshotter;
 mod witness;
 
@@ -14,6 +15,7 @@ use crate::{Clock, NodeConfig, Observer, StartError};
 use snapshotter::Snapshotter;
 use witness::WitnessKeeper;
 
+pub(crate) use lock::DataLock;
 pub(crate) use witness::{load_witness, store_witness};
 
 /// Both of them.

@@ -7,6 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::config::SharedJournal;
 use crate::driver::serve;
+use crate::keepers::{DataLock, load_witness};
 use crate::node::Node;
 use crate::open::{Ready, make_ready, open};
 use crate::standby::{Claimed, Standby, Turn};
@@ -41,7 +42,13 @@ impl Report {
 
 /// Lives until there is a reason to stop; `None` if it did not come to running.
 pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason> {
-    let mut own = None;
+    let (_lock, mut own) = match node.config.shared {
+        None => (None, None),
+        Some(_) => match DataLock::take(&node.config.data_dir) {
+            Ok(lock) => (Some(lock), last_claim(node)),
+            Err(error) => return report.failed(error.into()),
+        },
+    };
     loop {
         let ready = match &node.config.shared {
             None => open(node).await,
@@ -68,6 +75,13 @@ pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason>
         }
         node.observer.stepped_down(&reason);
     }
+}
+
+/// The nonce of the last claim that was made from this data directory. If the journal still has it, then its active node
+/// was this one before it died: the lock on the directory proves that it did.
+fn last_claim(node: &Node) -> Option<Nonce> {
+    // A witness that cannot be read is told of when it is needed.
+    load_witness(&node.config.data_dir).ok().flatten().and_then(|witness| witness.claimed)
 }
 
 enum Turned {

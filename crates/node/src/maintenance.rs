@@ -7,8 +7,8 @@ use leasehold_journal::{Claim, Journal, OpenError, Opened};
 use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, Generation, Nonce, Now, TenantName, Time, limits};
 
-use crate::keepers::{load_witness, store_witness};
-use crate::open::{claim, directory, witness_of};
+use crate::keepers::{DataLock, load_witness, store_witness};
+use crate::open::{Seen, claim, directory, witness_of};
 use crate::replay::Replay;
 use crate::state::{Delivery, Next, State, Work};
 use crate::{Call, Clock, StartError};
@@ -41,6 +41,8 @@ pub async fn recover(
     token_floor: Option<u64>,
     clock: &dyn Clock,
 ) -> Result<Recovered, StartError> {
+    // The embedded journal has a lock of its own.
+    let _lock = if journal.kind() == "embedded" { None } else { Some(DataLock::take(data_dir)?) };
     // A witness that cannot be read knows nothing; recovering is what an operator does about it.
     let witness = load_witness(data_dir).unwrap_or(None);
     let (seen_epoch, seen_token) =
@@ -71,7 +73,8 @@ pub async fn recover(
 
     opened.tail = state.tail();
     let directory = directory(journal, data_dir)?;
-    store_witness(data_dir, &witness_of(&opened, directory, token_floor))?;
+    let seen = Seen { token: token_floor, generation, nonce };
+    store_witness(data_dir, &witness_of(&opened, directory, seen))?;
     Ok(Recovered { cluster: opened.cluster, generation, token_floor, epoch: opened.epoch, loss })
 }
 

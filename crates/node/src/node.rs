@@ -29,7 +29,9 @@ impl Node {
         observer: Arc<dyn Observer>,
     ) -> Self {
         let bounds = bounds(&config);
-        let identity = identity(&config, &*journal, ClusterId::from_bytes([0; 16]));
+        let nobody = ClusterId::from_bytes([0; 16]);
+        // Nothing is known of the journal yet, so nothing is promised of it.
+        let identity = identity(&config, &*journal, nobody, Durability::Volatile);
         let unborn = nothing(identity, bounds, Arc::clone(&clock), Arc::clone(&observer));
         Self { config, journal, clock, observer, seat: Arc::new(Seat::new(Arc::new(unborn))) }
     }
@@ -40,8 +42,8 @@ impl Node {
     }
 
     /// A life as a standby, as handles see it: it takes nothing, and has no events to tell.
-    pub(crate) fn standing_by(&self, cluster: ClusterId) -> Arc<Shared> {
-        let identity = identity(&self.config, &*self.journal, cluster);
+    pub(crate) fn standing_by(&self, cluster: ClusterId, durability: Durability) -> Arc<Shared> {
+        let identity = identity(&self.config, &*self.journal, cluster, durability);
         let (clock, observer) = (Arc::clone(&self.clock), Arc::clone(&self.observer));
         Arc::new(nothing(identity, self.bounds(), clock, observer))
     }
@@ -52,10 +54,14 @@ fn bounds(config: &NodeConfig) -> Bounds {
     Bounds { queue, reserve: queue_reserve.min(queue), waiters }
 }
 
-/// Nothing is acknowledged in such a life, so nothing is promised of what that survives.
-fn identity(config: &NodeConfig, journal: &dyn Journal, cluster: ClusterId) -> Identity {
+fn identity(
+    config: &NodeConfig,
+    journal: &dyn Journal,
+    cluster: ClusterId,
+    durability: Durability,
+) -> Identity {
     let (node, journal) = (Arc::clone(&config.name), journal.kind());
-    Identity { cluster, node, journal, durability: Durability::Volatile }
+    Identity { cluster, node, journal, durability, known_format: config.known_format }
 }
 
 /// A life in which nothing is taken.

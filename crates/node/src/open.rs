@@ -3,10 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use leasehold_core::{LockTable, Settings};
-use leasehold_journal::{Claim, Directory, Journal, Opened, Sighting, Witness, Writer};
+use leasehold_core::{ClusterSecret, LockTable, Settings};
+use leasehold_journal::{Claim, Directory, Journal, OpenError, Opened, Sighting, Witness, Writer};
 use leasehold_types::ids::random;
-use leasehold_types::{ClusterId, Epoch, FencingToken, Nonce};
+use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
@@ -41,12 +41,17 @@ pub(crate) async fn make_ready(
 ) -> Result<Ready, StartError> {
     let Node { config, journal, clock, observer, .. } = node;
     let directory = directory(&**journal, &config.data_dir)?;
-    if let Some(witness) = load_witness(&config.data_dir)? {
-        let sighting = Sighting::of(&mut opened, &witness, directory.clone()).await?;
-        witness.check(&sighting)?;
+    let regressed = compare(config, &mut opened, directory.clone()).await?;
+    let warm = replay(config, &mut opened, warm).await?;
+    if let Some((witness, error)) = regressed {
+        if !warm.gives_up(&witness) {
+            return Err(error.into());
+        }
+        observer.trouble("a recovery has given up what this node had seen", &error.to_string());
     }
-    let Warm { replay, ring, .. } = replay(config, &mut opened, warm).await?;
-    let witness = witness_of(&opened, directory, replay.state.last_token());
+    let Warm { replay, ring, .. } = warm;
+    let seen = Seen { token: replay.state.last_token(), generation: replay.state.generation(), nonce };
+    let witness = witness_of(&opened, directory, seen);
     store_witness(&config.data_dir, &witness)?;
 
     let limits = opened.writer.limits();
@@ -65,6 +70,7 @@ pub(crate) async fn make_ready(
         node: Arc::clone(&config.name),
         journal: journal.kind(),
         durability: opened.durability,
+        known_format: config.known_format,
     };
     let time = ServingTime::starting(clock.read());
     let (clock, seen_by) = (Arc::clone(clock), Arc::clone(observer));
@@ -72,16 +78,42 @@ pub(crate) async fn make_ready(
         Arc::new(Shared::new(identity, opened.epoch, node.bounds(), clock, seen_by, Arc::new(ring), queue));
     let settings =
         Settings { durability: opened.durability, correctness_despite_loss: config.correctness_despite_loss };
-    let table = LockTable::restore(replay.state, settings, time.now());
+    let mut table = LockTable::restore(replay.state, settings, time.now());
+    table.set_quotas(config.quotas.clone());
     observer.took_over(opened.epoch);
     observer.lease_rearmed(table.counts().leases);
     let mut state = State::new(table, opened.epoch, nonce, replay.tail, limits);
+    if replay.tail.slot == Slot(0) {
+        state.found(config.known_format, shared.clock.read().wall);
+    }
     if let Some(SharedJournal { url, .. }) = &config.shared {
         state.took_over(&config.name, url);
+        state.make_secret(new_secret());
     }
+    shared.set_format(state.table().journaled());
     let mut desk = Desk::new(state, shared, inbox, time, config.queue);
     desk.publish(true);
     Ok(Ready { desk, writer: opened.writer, keepers })
+}
+
+/// Compares the journal with what this node has seen of it; what does not fit is given back, since only a replay tells
+/// whether it was given up.
+async fn compare(
+    config: &NodeConfig,
+    opened: &mut Opened,
+    directory: Option<Directory>,
+) -> Result<Option<(Witness, OpenError)>, StartError> {
+    let Some(witness) = load_witness(&config.data_dir)? else { return Ok(None) };
+    let sighting = Sighting::of(opened, &witness, directory).await?;
+    Ok(witness.check(&sighting).err().map(|error| (witness, error)))
+}
+
+/// What becomes the nodes' secret if they have none yet.
+pub(crate) fn new_secret() -> ClusterSecret {
+    let mut bytes = [0; 32];
+    bytes[..16].copy_from_slice(&random());
+    bytes[16..].copy_from_slice(&random());
+    ClusterSecret::from_bytes(bytes)
 }
 
 /// An ordinary claim: whoever has the journal now is fenced.
@@ -95,14 +127,23 @@ pub(crate) fn claim(nonce: Nonce) -> Claim {
     }
 }
 
+/// What a node has seen in the journal that it has just claimed.
+pub(crate) struct Seen {
+    pub(crate) token: u64,
+    pub(crate) generation: Generation,
+    pub(crate) nonce: Nonce,
+}
+
 /// What this node has now seen of the journal.
-pub(crate) fn witness_of(opened: &Opened, directory: Option<Directory>, last_token: u64) -> Witness {
+pub(crate) fn witness_of(opened: &Opened, directory: Option<Directory>, seen: Seen) -> Witness {
     Witness {
         cluster: opened.cluster,
         tail: opened.tail,
         epoch: opened.epoch,
-        token: FencingToken::new(last_token).ok(),
+        token: FencingToken::new(seen.token).ok(),
         directory,
+        generation: Some(seen.generation),
+        claimed: Some(seen.nonce),
     }
 }
 
@@ -123,7 +164,9 @@ async fn replay(config: &NodeConfig, opened: &mut Opened, warm: Option<Warm>) ->
         Some(warm) => warm,
         None => Warm::load(config, &mut **reader).await?,
     };
-    warm.must_not_be_ahead(cluster, tail)?;
-    warm.follow(cluster, tail, &mut **reader).await?;
+    match warm.must_not_be_ahead(cluster, tail) {
+        Ok(()) => warm.follow_recovered(cluster, tail, &mut **reader).await?,
+        Err(regressed) => warm.follow_anew(cluster, tail, &mut **reader, regressed).await?,
+    }
     Ok(warm)
 }

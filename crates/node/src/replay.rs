@@ -19,11 +19,21 @@ pub(crate) struct Replay {
     pub(crate) bytes: u64,
     /// The epoch whose active node resigned, if that is the last fact (J16).
     pub(crate) resigned: Option<Epoch>,
+    /// Newer formats are refused.
+    known_format: u8,
 }
 
 impl Replay {
     /// The state of the current snapshot, or the empty one.
     pub(crate) async fn from_snapshot(reader: &mut dyn Reader) -> Result<Self, StartError> {
+        Self::from_snapshot_up_to(codec::FORMAT, reader).await
+    }
+
+    /// The same for a node that knows only formats up to this one.
+    pub(crate) async fn from_snapshot_up_to(
+        known_format: u8,
+        reader: &mut dyn Reader,
+    ) -> Result<Self, StartError> {
         let mut replay = Self {
             state: Journaled::new(),
             tail: Tail::default(),
@@ -31,6 +41,7 @@ impl Replay {
             snapshot_bytes: 0,
             bytes: 0,
             resigned: None,
+            known_format,
         };
         let Some(info) = reader.snapshot().await? else { return Ok(replay) };
         let mut decoder = SnapshotDecoder::default();
@@ -38,12 +49,22 @@ impl Replay {
             let chunk = reader.chunk(&info, index).await?;
             replay.snapshot_bytes += chunk.len() as u64;
             let place = || format!("chunk {index} of the snapshot at slot {}", info.at.slot);
-            decoder.chunk(&chunk).map_err(|error| unreadable(place(), error))?;
+            replay
+                .must_know(&chunk)
+                .and_then(|()| decoder.chunk(&chunk))
+                .map_err(|error| unreadable(place(), error))?;
         }
         let place = || format!("the snapshot at slot {}", info.at.slot);
         replay.state = decoder.finish().map_err(|error| unreadable(place(), error))?;
         (replay.tail, replay.snapshot_slot) = (info.at, info.at.slot);
         Ok(replay)
+    }
+
+    fn must_know(&self, bytes: &[u8]) -> Result<(), CodecError> {
+        match codec::format_of(bytes) {
+            Some(format) if format > self.known_format => Err(CodecError::TooNew(format)),
+            _ => Ok(()),
+        }
     }
 
     /// The slots after what was replayed until now, as many as the reader gives at once; empty at the tail.
@@ -75,7 +96,8 @@ impl Replay {
         if batch.prev_hash != self.tail.hash || *hash != chain(batch, *epoch) {
             return Err(corrupt(place(), broken_chain(batch.prev_hash, self.tail.hash)).into());
         }
-        let facts = codec::decode_body(&batch.body).map_err(|error| unreadable(place(), error))?;
+        let facts = self.must_know(&batch.body).and_then(|()| codec::decode_body(&batch.body));
+        let facts = facts.map_err(|error| unreadable(place(), error))?;
         let mut made = Vec::new();
         for fact in &facts {
             self.state.replay(fact, &mut made);

@@ -178,6 +178,7 @@ impl<'a> Standby<'a> {
         let durability = self.durability.unwrap_or(Durability::Volatile);
         let shared = self.shared.get_or_insert_with(|| self.node.standing_by(head.cluster, durability));
         shared.set_format(warm.state());
+        shared.follow_credentials(warm.state().credentials());
         shared.follow(head.epoch, head.tail.slot, warm.tail().slot, &warm.replay.state.counts());
         if is_new {
             self.node.seat.enter(Arc::clone(shared));

@@ -52,7 +52,7 @@ pub struct Status {
     pub epoch: Epoch,
     /// The kind of journal.
     pub journal: &'static str,
-    /// What an acknowledged commit survives. A standby that has never been active promises nothing: volatile.
+    /// What an acknowledged commit survives, as the journal tells whoever asks.
     pub durability: Durability,
     /// The last committed slot.
     pub tail: Slot,
@@ -68,6 +68,10 @@ pub struct Status {
     pub active: Option<Active>,
     /// Why a standby cannot read the journal.
     pub trouble: Option<Arc<str>>,
+    /// The format of facts that the journal has (N10).
+    pub format: u8,
+    /// The newest format of facts that this node knows.
+    pub known_format: u8,
     /// Commands that wait to be taken by the loop.
     pub queued: usize,
 }

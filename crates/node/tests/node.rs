@@ -6,10 +6,12 @@ mod node {
     mod commits;
     mod handing_over;
     mod lanes;
+    mod recovered;
     mod restart;
     mod silence;
     mod take_over;
     mod time;
+    mod upgrade;
     mod watching;
     mod world;
 }

@@ -160,10 +160,15 @@ impl Cluster {
 
     pub(super) async fn try_join(&mut self) -> Result<Member, StartError> {
         self.started += 1;
-        let name = format!("node-{}", self.started);
+        self.start(self.config(self.started)).await
+    }
+
+    /// The settings of the node with this number, whether it was started before or not.
+    pub(super) fn config(&self, number: usize) -> NodeConfig {
+        let name = format!("node-{number}");
         let mut config = NodeConfig::new(name.as_str(), self.dir.path().join(&name));
         config.shared = Some(SharedJournal::new(format!("http://{name}")));
-        self.start(config).await
+        config
     }
 
     pub(super) async fn start(&self, config: NodeConfig) -> Result<Member, StartError> {
