@@ -44,10 +44,12 @@ pub enum Proof {
 }
 
 /// Every credential, for those who check them: by its id, and by the name in a certificate.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Credentials {
     by_id: BTreeMap<CredentialId, Credential>,
     by_san: BTreeMap<Box<str>, CredentialId>,
+    /// How often one of them came or went.
+    changes: u64,
 }
 
 impl Credentials {
@@ -64,6 +66,11 @@ impl Credentials {
     /// All of them by id.
     pub fn iter(&self) -> impl Iterator<Item = &Credential> {
         self.by_id.values()
+    }
+
+    /// Grows with every change, within one life of a table: tells cheaply whether anything is new.
+    pub fn changes(&self) -> u64 {
+        self.changes
     }
 
     /// How many there are.
@@ -84,12 +91,14 @@ impl Credentials {
         if let Proof::San(san) = &credential.proof {
             self.by_san.insert(san.clone(), credential.id);
         }
+        self.changes += 1;
         self.by_id.insert(credential.id, credential);
         true
     }
 
     fn remove(&mut self, id: CredentialId) -> Option<Credential> {
         let credential = self.by_id.remove(&id)?;
+        self.changes += 1;
         if let Proof::San(san) = &credential.proof {
             self.by_san.remove(san);
         }

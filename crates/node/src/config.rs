@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_core::Quotas;
+
 /// Settings of one node.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -34,6 +36,8 @@ pub struct NodeConfig {
     /// The newest format of facts that this node reads and writes (N10). Default what this version knows. A test lowers it
     /// to stand for an older version; no setting of the server does.
     pub known_format: u8,
+    /// How much each tenant may have. Default: no bound but those of the node.
+    pub quotas: Quotas,
     /// Set where other nodes may share the journal: the node then begins as a standby, takes over when the active node
     /// resigns or falls silent, and becomes a standby again when it is replaced. Default `None`: it claims the journal
     /// at once, and stops when it is fenced.
@@ -72,6 +76,7 @@ impl NodeConfig {
             ring_bytes: 8 << 20,
             correctness_despite_loss: false,
             known_format: leasehold_core::codec::FORMAT,
+            quotas: Quotas::default(),
             shared: None,
         }
     }

@@ -145,6 +145,7 @@ impl Desk {
     pub(crate) fn publish(&mut self, room: bool) {
         let counts = self.state.durable_counts();
         self.shared.publish(self.state.tail().slot, &counts, room);
+        self.shared.set_credentials(self.state.table().journaled().credentials());
     }
 
     /// Ends after this long.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use leasehold_core::{ClusterSecret, Command, FormatRaised, Operator, RaiseFormat, Reply};
+use leasehold_core::{ClusterSecret, Command, Credentials, FormatRaised, Operator, RaiseFormat, Reply};
 use leasehold_types::TenantName;
 use tokio::sync::watch;
 
@@ -68,6 +68,12 @@ impl Handle {
     /// What the nodes of a shared journal prove themselves to each other with (N7); `None` as long as there is none.
     pub fn secret(&self) -> Option<ClusterSecret> {
         self.seat.shared().secret()
+    }
+
+    /// Who the callers are, as far as is known here: on the active node everything that was answered, on a standby what
+    /// it has followed.
+    pub fn credentials(&self) -> Arc<Credentials> {
+        self.seat.shared().credentials()
     }
 
     /// Lets facts of the newest format that this node knows into the journal (N10), where there is an older one. Whoever

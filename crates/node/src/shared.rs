@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use leasehold_core::{ClusterSecret, Counts, Journaled};
+use leasehold_core::{ClusterSecret, Counts, Credentials, Journaled};
 use leasehold_types::{ClusterId, Durability, Epoch, Generation, LeaseId, Slot, TenantName};
 use tokio::sync::mpsc;
 
@@ -86,6 +86,8 @@ pub(crate) struct Shared {
     format: AtomicU8,
     /// What the nodes of the journal prove themselves with (N7).
     secret: RwLock<Option<ClusterSecret>>,
+    /// Who the callers are. Written when that changes, which is rare; read with every request of a protected server.
+    credentials: RwLock<Arc<Credentials>>,
     leases: AtomicUsize,
     sessions: AtomicUsize,
     waiters: AtomicUsize,
@@ -120,6 +122,7 @@ impl Shared {
             trouble: RwLock::new(None),
             format: AtomicU8::new(0),
             secret: RwLock::new(None),
+            credentials: RwLock::default(),
             leases: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
@@ -211,6 +214,31 @@ impl Shared {
         if self.secret().as_ref() != journaled.secret() {
             self.set_secret(journaled.secret());
         }
+    }
+
+    /// Publishes who the callers are, if that has changed. A revoked credential is refused before its revocation is
+    /// answered, since the loop publishes before it answers.
+    pub(crate) fn set_credentials(&self, credentials: &Credentials) {
+        if self.credentials().changes() != credentials.changes() {
+            self.replace_credentials(credentials);
+        }
+    }
+
+    /// The same where the table itself may have been replaced, and so counts anew.
+    pub(crate) fn follow_credentials(&self, credentials: &Credentials) {
+        if *self.credentials() != *credentials {
+            self.replace_credentials(credentials);
+        }
+    }
+
+    fn replace_credentials(&self, credentials: &Credentials) {
+        let credentials = Arc::new(credentials.clone());
+        *self.credentials.write().unwrap_or_else(PoisonError::into_inner) = credentials;
+    }
+
+    /// See [`Shared::set_credentials`].
+    pub(crate) fn credentials(&self) -> Arc<Credentials> {
+        Arc::clone(&self.credentials.read().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// The format was raised, and with it there may be a secret.

@@ -35,7 +35,6 @@ pub(crate) struct Claimed {
 /// See the module.
 pub(crate) struct Standby<'a> {
     node: &'a Node,
-    settings: &'a SharedJournal,
     vigil: Vigil,
     /// What handles see of this life, once the journal has been read.
     shared: Option<Arc<Shared>>,
