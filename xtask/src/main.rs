@@ -59,7 +59,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "needs",
-        about: "what the tests need from this machine, and what is missing",
+        about: "what the tests need from this machine, and what is missing [install]",
         run: needs::report,
     },
 ];

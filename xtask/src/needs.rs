@@ -1,8 +1,9 @@
 //! What the tests need from the machine: one table. As root what is missing is installed; otherwise it is named.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use crate::run::{Line, on_path};
+use crate::run::{Line, on_path, target};
 
 /// Something that a test needs beyond the Rust toolchain.
 struct Need {
@@ -20,12 +21,20 @@ enum Sign {
     Program(&'static str),
     /// A file.
     File(&'static str),
+    /// A file in the folder of tools, see [`tools`].
+    Tool(&'static str),
 }
 
-/// Where a need comes from.
+/// Where a need comes from. Names of PyPI and npm packages have their version with them: tests should not change over
+/// night.
+#[derive(Clone, Copy, PartialEq, Eq)]
 enum Source {
     /// A Debian package.
     Debian(&'static str),
+    /// A package from PyPI, into a virtual environment of its own among the tools.
+    PyPi(&'static str),
+    /// A package from npm, into a folder among the tools.
+    Npm(&'static str),
 }
 
 /// The table. A new engine or tool is a new row.
@@ -77,6 +86,32 @@ const NEEDS: &[Need] = &[
         source: Source::Debian("libslf4j-java"),
         why: "ZooKeeper's log",
     },
+    Need {
+        sign: Sign::File("/usr/share/doc/python3-venv/copyright"),
+        source: Source::Debian("python3-venv"),
+        why: "packages from PyPI",
+    },
+    Need {
+        sign: Sign::Tool("python/bin/moto_server"),
+        source: Source::PyPi("moto[s3,dynamodb,server]==5.2.5"),
+        why: "stand-ins for S3 and DynamoDB",
+    },
+    Need { sign: Sign::Program("npm"), source: Source::Debian("npm"), why: "packages from npm" },
+    Need {
+        sign: Sign::Program("chromium"),
+        source: Source::Debian("chromium"),
+        why: "the console in a browser",
+    },
+    Need {
+        sign: Sign::Tool("node/node_modules/playwright-core/package.json"),
+        source: Source::Npm("playwright-core@1.65.0"),
+        why: "the console in a browser",
+    },
+    Need {
+        sign: Sign::Tool("node/node_modules/axe-core/package.json"),
+        source: Source::Npm("axe-core@4.10.3"),
+        why: "the console for everybody",
+    },
 ];
 
 impl Need {
@@ -84,6 +119,7 @@ impl Need {
         match self.sign {
             Sign::Program(name) => name,
             Sign::File(path) => path.rsplit('/').next().unwrap_or(path),
+            Sign::Tool(path) => path.trim_end_matches("/package.json").rsplit('/').next().unwrap_or(path),
         }
     }
 
@@ -91,8 +127,32 @@ impl Need {
         match self.sign {
             Sign::Program(name) => on_path(name),
             Sign::File(path) => std::path::Path::new(path).is_file(),
+            Sign::Tool(path) => tools().join(path).is_file(),
         }
     }
+}
+
+impl Source {
+    /// What a person types to get it.
+    fn by_hand(self) -> String {
+        match self {
+            Self::Debian(package) => format!("apt-get install {package}"),
+            Self::PyPi(_) | Self::Npm(_) => "cargo xtask needs install".into(),
+        }
+    }
+
+    fn shown(self) -> String {
+        match self {
+            Self::Debian(package) => format!("Debian package {package}"),
+            Self::PyPi(package) => format!("PyPI package {package}"),
+            Self::Npm(package) => format!("npm package {package}"),
+        }
+    }
+}
+
+/// Where PyPI and npm packages for the tests go: beside what cargo builds, so that nothing is left on the machine.
+pub(crate) fn tools() -> PathBuf {
+    target().join("tools")
 }
 
 /// Installs what is missing if we may.
@@ -100,32 +160,39 @@ impl Need {
 /// # Errors
 /// Says what is still missing and how to get it.
 pub(crate) fn meet() -> Result<(), String> {
-    let packages = missing_packages();
-    if packages.is_empty() {
-        return Ok(());
+    let debian = missing(|source| matches!(source, Source::Debian(_)));
+    if !debian.is_empty() && is_root() {
+        install_debian(&debian);
     }
-    if is_root() && install(&packages) && missing_packages().is_empty() {
-        return Ok(());
+    // These need no rights, but tools that Debian's packages bring.
+    for source in missing(|source| !matches!(source, Source::Debian(_))) {
+        install_tool(source);
     }
-    Err(format!("apt-get install {}   # missing on this machine", missing_packages().join(" ")))
+    let mut still: Vec<_> = missing(|_| true).into_iter().map(Source::by_hand).collect();
+    still.dedup();
+    if still.is_empty() { Ok(()) } else { Err(format!("{}   # missing on this machine", still.join("; "))) }
 }
 
-/// `cargo xtask needs`.
-pub(crate) fn report(_: &[String]) -> ExitCode {
+/// `cargo xtask needs [install]`.
+pub(crate) fn report(args: &[String]) -> ExitCode {
+    if args.first().is_some_and(|arg| arg == "install") {
+        if let Err(still) = meet() {
+            eprintln!("{still}");
+        }
+    }
     for need in NEEDS {
         let state = if need.is_there() { "here" } else { "missing" };
-        let Source::Debian(package) = need.source;
-        println!("{:<16} {state:<8} Debian package {package:<20} for {}", need.name(), need.why);
+        println!("{:<16} {state:<8} {:<36} for {}", need.name(), need.source.shown(), need.why);
     }
-    if missing_packages().is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if missing(|_| true).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn missing_packages() -> Vec<&'static str> {
-    let missing = NEEDS.iter().filter(|need| !need.is_there());
-    missing
-        .map(|need| match need.source {
-            Source::Debian(package) => package,
-        })
+fn missing(wanted: impl Fn(Source) -> bool) -> Vec<Source> {
+    NEEDS
+        .iter()
+        .filter(|need| !need.is_there())
+        .map(|need| need.source)
+        .filter(|source| wanted(*source))
         .collect()
 }
 
@@ -134,7 +201,12 @@ fn is_root() -> bool {
 }
 
 /// The package lists of a fresh machine may be empty: they are fetched once when the first attempt fails.
-fn install(packages: &[&str]) -> bool {
+fn install_debian(sources: &[Source]) -> bool {
+    let packages = sources.iter().filter_map(|source| match source {
+        Source::Debian(package) => Some(*package),
+        _ => None,
+    });
+    let packages: Vec<_> = packages.collect();
     let install = || {
         let line = Line::new("apt-get", "install -y --no-install-recommends")
             .env("DEBIAN_FRONTEND", "noninteractive");
@@ -142,4 +214,27 @@ fn install(packages: &[&str]) -> bool {
     };
     println!("installing {}", packages.join(" "));
     install() || (Line::new("apt-get", "update").run() && install())
+}
+
+fn install_tool(source: Source) -> bool {
+    println!("installing {}", source.shown());
+    match source {
+        Source::Debian(_) => false,
+        Source::PyPi(package) => {
+            let venv = tools().join("python");
+            let python = venv.join("bin/python");
+            let made = python.is_file() || Line::new("python3", "-m venv").arg(&shown(&venv)).run();
+            made && Line::new(&shown(&python), "-m pip install --quiet --disable-pip-version-check")
+                .arg(package)
+                .run()
+        }
+        Source::Npm(package) => {
+            let line = Line::new("npm", "install --silent --no-audit --no-fund --ignore-scripts --prefix");
+            line.arg(&shown(&tools().join("node"))).arg(package).run()
+        }
+    }
+}
+
+fn shown(path: &Path) -> String {
+    path.display().to_string()
 }

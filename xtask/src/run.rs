@@ -97,8 +97,12 @@ pub(crate) fn root() -> PathBuf {
 
 /// The release build of the `leasehold` binary.
 pub(crate) fn release_binary() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("release/leasehold")
+    target().join("release/leasehold")
+}
+
+/// Where cargo builds.
+pub(crate) fn target() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Whether a program of this name can be found.
