@@ -175,10 +175,10 @@ pub(crate) fn meet() -> Result<(), String> {
 
 /// `cargo xtask needs [install]`.
 pub(crate) fn report(args: &[String]) -> ExitCode {
-    if args.first().is_some_and(|arg| arg == "install") {
-        if let Err(still) = meet() {
-            eprintln!("{still}");
-        }
+    if args.first().is_some_and(|arg| arg == "install")
+        && let Err(still) = meet()
+    {
+        eprintln!("{still}");
     }
     for need in NEEDS {
         let state = if need.is_there() { "here" } else { "missing" };
