@@ -61,6 +61,8 @@ pub mod signed;
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "storage")]
+pub mod storage;
 
 pub use contract::{
     Admitted, AdmittedMut, Ask, Fence, FenceError, Grant, Kind, Policy, Rejection, Row, SharedSteps, Span,

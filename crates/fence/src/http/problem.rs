@@ -34,7 +34,7 @@ pub(crate) fn unavailable<B: From<String>>(why: &str) -> Response<B> {
 }
 
 /// The request may have had its effect, or may still have it.
-#[cfg(feature = "proxy")]
+#[cfg(feature = "_serve")]
 pub(crate) fn unknown<B: From<String>>(status: StatusCode, why: &str) -> Response<B> {
     write(status, "outcome_unknown", why, "unknown", "")
 }

@@ -24,6 +24,9 @@ const GAPS: &[f64] = &[0.0, 1.0, 2.0, 5.0, 10.0, 100.0, 1_000.0, 1_000_000.0, 1_
 #[derive(Debug, Default)]
 pub struct FenceMetrics(Mutex<BTreeMap<String, Prefix>>);
 
+/// Name, help, and where its value is.
+type Series<'a, T> = (&'static str, &'static str, fn(&'a Prefix) -> T);
+
 #[derive(Debug)]
 struct Prefix {
     accepted: u64,
@@ -77,7 +80,7 @@ impl FenceMetrics {
     pub fn page(&self) -> String {
         let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let mut page = String::new();
-        let plain: [(&str, &str, fn(&Prefix) -> u64); 4] = [
+        let plain: [Series<'_, u64>; 4] = [
             ("fencing_accept_total", "writes that the fence admitted", |seen| seen.accepted),
             ("fencing_wrong_scope_total", "writes with the token of another lock", |seen| seen.wrong_scope),
             ("critical_write_without_token_total", "writes without a token", |seen| seen.without_token),
@@ -90,7 +93,7 @@ impl FenceMetrics {
             all.iter()
                 .for_each(|(prefix, seen)| page += &format!("{name}{{{}}} {}\n", label(prefix), value(seen)));
         }
-        let by_result: [(&str, &str, fn(&Prefix) -> &BTreeMap<&'static str, u64>); 2] = [
+        let by_result: [Series<'_, &BTreeMap<&'static str, u64>>; 2] = [
             ("fencing_reject_total", "writes that were stopped", |seen| &seen.rejected),
             ("fencing_shadow_reject_total", "writes that a later stage would stop", |seen| {
                 &seen.would_reject
@@ -104,7 +107,7 @@ impl FenceMetrics {
                 }
             }
         }
-        let sizes: [(&str, &str, fn(&Prefix) -> &Histogram); 2] = [
+        let sizes: [Series<'_, &Histogram>; 2] = [
             ("fencing_token_gap", "how far a stale token was behind the highest", |seen| &seen.gap),
             ("fencing_check_seconds", "how long the check took", |seen| &seen.check),
         ];

@@ -149,7 +149,10 @@ impl Service {
 
     /// Whether the request may be sent, and its note.
     async fn admit(&self, parts: &Parts, caller: &Caller) -> Result<Pass, Response<String>> {
-        self.check_size(parts)?;
+        if self.is_too_large(parts) {
+            let code = "too_large";
+            return Err(problem::problem(StatusCode::PAYLOAD_TOO_LARGE, code, "the body is too large", ""));
+        }
         if parts.method == Method::CONNECT {
             let code = "method_not_allowed";
             return Err(problem::problem(StatusCode::METHOD_NOT_ALLOWED, code, "no tunnels", ""));
@@ -205,13 +208,10 @@ impl Service {
         entered.map(Some)
     }
 
-    fn check_size(&self, parts: &Parts) -> Result<(), Response<String>> {
-        let length =
-            parts.headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
-        if length.unwrap_or(0) <= self.config.limits.body_bytes {
-            return Ok(());
-        }
-        Err(problem::problem(StatusCode::PAYLOAD_TOO_LARGE, "too_large", "the body is too large", ""))
+    fn is_too_large(&self, parts: &Parts) -> bool {
+        let length = parts.headers.get(header::CONTENT_LENGTH);
+        let length = length.and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        length.is_some_and(|length| length > self.config.limits.body_bytes)
     }
 }
 
