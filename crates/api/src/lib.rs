@@ -11,6 +11,7 @@
 //! the whole surface as a document.
 
 mod audit;
+mod credentials;
 mod elections;
 mod error;
 mod events;
@@ -26,6 +27,10 @@ mod ttl;
 mod wire;
 
 pub use audit::{AuditPage, AuditRecord, AuditVerifyAnswer};
+pub use credentials::{
+    CreateCredentialAnswer, CreateCredentialRequest, CredentialRecord, CredentialsPage,
+    RevokeCredentialAnswer,
+};
 pub use elections::{
     CampaignAnswer, CampaignRequest, ELECTION_PREFIX, ElectedAnswer, ElectionAnswer, Leader,
     NotElectedAnswer, ProclaimAnswer, ProclaimRequest, ResignAnswer, ResignRequest, VacantEvent,
@@ -42,7 +47,7 @@ pub use sessions::{
     CloseSessionAnswer, EndedLease, OpenSessionAnswer, OpenSessionRequest, RenewSessionAnswer,
     RenewSessionRequest, SessionRecord, SessionsPage,
 };
-pub use status::{NodeSeen, Role, StatusAnswer};
+pub use status::{NodeSeen, Role, StatusAnswer, UpgradeFinishAnswer, UpgradeFinishRequest};
 pub use timestamp::{InvalidTimestamp, Timestamp};
 pub use tokens::{ValidateAnswer, ValidateRequest};
 pub use ttl::{BothTtls, asked_ttl_ms};

@@ -67,6 +67,10 @@ pub struct StatusAnswer {
     pub slot: u64,
     /// Committed slots that a standby has not followed yet; 0 on the active node.
     pub lag: u64,
+    /// The format of facts that the journal has; `upgrade finish` raises it.
+    pub format: u8,
+    /// The newest format of facts that this node knows.
+    pub known_format: u8,
 }
 
 /// One node.
@@ -79,4 +83,36 @@ pub struct NodeSeen {
     pub role: Role,
     /// Where it is; `null` when unknown.
     pub address: Option<String>,
+    /// Of its program; `null` when unknown.
+    pub version: Option<String>,
+    /// The newest format of facts that it knows.
+    pub known_format: u8,
+    /// Committed slots that it has not followed yet, as it said itself.
+    pub lag: u64,
+    /// How long ago it was heard of last; 0 for the node that answers.
+    pub last_seen_ms: u64,
+}
+
+/// `POST /v1/upgrade/finish`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct UpgradeFinishRequest {
+    /// Who says so.
+    pub actor_id: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// What came of finishing an upgrade.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct UpgradeFinishAnswer {
+    /// Whether the journal has the newest format that the active node knows; not while an older node is alive.
+    pub finished: bool,
+    /// The format of the journal now.
+    pub format: u8,
+    /// The format before.
+    pub before: u8,
+    /// Nodes that are alive and do not know the newer format.
+    pub older_nodes: Vec<NodeSeen>,
 }

@@ -5,7 +5,8 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use leasehold_types::{
-    Class, Durability, EndReason, FencingToken, Guarantee, Mode, OwnerId, Permit, ResourceName,
+    Class, CredentialId, Durability, EndReason, FencingToken, Guarantee, Mode, OwnerId, Permit,
+    PrincipalName, ResourceName, Role, Scope, TenantName,
 };
 use leasehold_types::{ClusterId, LeaseId, SessionId, limits};
 use serde::de::{Deserialize, Deserializer, Error, Unexpected, Visitor};
@@ -37,7 +38,7 @@ macro_rules! words {
         }
     )+};
 }
-words!(Class, Durability, EndReason, Guarantee, Mode);
+words!(Class, Durability, EndReason, Guarantee, Mode, Role);
 
 macro_rules! names {
     ($($name:ident),+) => {$(
@@ -52,7 +53,22 @@ macro_rules! names {
         }
     )+};
 }
-names!(OwnerId, ResourceName);
+names!(OwnerId, PrincipalName, ResourceName, TenantName);
+
+macro_rules! parsed {
+    ($($name:ident = $expected:literal),+) => {$(
+        impl Text for $name {
+            const EXPECTED: &'static str = $expected;
+            fn read(text: &str) -> Result<Self, String> {
+                text.parse::<Self>().map_err(|invalid| invalid.to_string())
+            }
+            fn write<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                serializer.collect_str(self)
+            }
+        }
+    )+};
+}
+parsed!(CredentialId = "the id of a credential", Scope = "a scope");
 
 macro_rules! ids {
     ($($name:ident),+) => {$(

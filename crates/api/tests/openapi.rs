@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use leasehold_api::*;
 use leasehold_types::{
-    Class, ClusterId, Durability, EndReason, FencingToken, Guarantee, Labels, LeaseId, Mode, OwnerId, Permit,
-    ResourceName, SessionId, WallTime,
+    Class, ClusterId, CredentialId, Durability, EndReason, FencingToken, Guarantee, Labels, LeaseId, Mode,
+    OwnerId, Permit, PrincipalName, ResourceName, SessionId, TenantName, WallTime,
 };
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -105,8 +105,42 @@ fn requests() {
         skip_lock_delay,
     };
     check("ForceReleaseRequest", &forced(Some(token()), Some(Yes), Some(true)), &forced(None, None, None));
+    let created = |full: bool| CreateCredentialRequest {
+        principal: PrincipalName::new("web").unwrap(),
+        tenant: full.then(TenantName::default_tenant),
+        role: leasehold_types::Role::Client,
+        scopes: if full { vec!["orders/".parse().unwrap()] } else { Vec::new() },
+        san: full.then(|| "web.example".into()),
+        expires_in_seconds: full.then_some(1),
+        actor_id: full.then(|| "op".into()),
+        reason: full.then(|| "new".into()),
+    };
+    check("CreateCredentialRequest", &created(true), &created(false));
     let ask = |permit| ValidateRequest { resource: resource(), fencing_token: token(), permit };
     check("ValidateRequest", &ask(Some(Permit(0))), &ask(None));
+}
+
+#[test]
+fn credentials() {
+    let record = CredentialRecord {
+        credential_id: CredentialId::from_bytes([1; 8]),
+        principal: PrincipalName::new("web").unwrap(),
+        tenant: TenantName::default_tenant(),
+        role: leasehold_types::Role::Client,
+        scopes: Vec::new(),
+        san: None,
+        created_at: at(),
+        expires_at: None,
+    };
+    check("CredentialRecord", &record, &record);
+    let created = CreateCredentialAnswer { credential: record.clone(), secret: None, audit_seq: 1 };
+    check("CreateCredentialAnswer", &created, &created);
+    let revoked = RevokeCredentialAnswer { credential: record.clone(), audit_seq: 1 };
+    check("RevokeCredentialAnswer", &revoked, &revoked);
+    let page = CredentialsPage { credentials: vec![record], next_cursor: None };
+    check("CredentialsPage", &page, &page);
+    let words: Vec<_> = leasehold_types::Role::ALL.iter().map(|role| json!(role.as_str())).collect();
+    assert_eq!(schema("CredentialRole")["enum"], Value::Array(words));
 }
 
 fn granted(full: bool) -> GrantedAnswer {
@@ -343,8 +377,21 @@ fn answers_about_the_rest() {
     check("LockEvent", &event(true), &event(false));
     let compacted = CompactedEvent { oldest: None };
     check("CompactedEvent", &compacted, &compacted);
-    let node = NodeSeen { node: "n".into(), role: Role::Active, address: None };
+    let node = NodeSeen {
+        node: "n".into(),
+        role: Role::Active,
+        address: None,
+        version: None,
+        known_format: 1,
+        lag: 0,
+        last_seen_ms: 0,
+    };
     check("NodeSeen", &node, &node);
+    let request = UpgradeFinishRequest { actor_id: "op".into(), reason: "r".into() };
+    check("UpgradeFinishRequest", &request, &request);
+    let older_nodes = vec![node.clone()];
+    let finished = UpgradeFinishAnswer { finished: true, format: 2, before: 1, older_nodes };
+    check("UpgradeFinishAnswer", &finished, &finished);
     let status = StatusAnswer {
         cluster_id: ClusterId::from_bytes([7; 16]),
         generation: 0,
@@ -364,6 +411,8 @@ fn answers_about_the_rest() {
         last_token: 0,
         slot: 0,
         lag: 0,
+        format: 1,
+        known_format: 1,
     };
     check("StatusAnswer", &status, &status);
     let least = Problem::new(ErrorCode::BadRequest, "d");
