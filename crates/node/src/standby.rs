@@ -56,7 +56,6 @@ impl<'a> Standby<'a> {
         let witness = load_witness(&node.config.data_dir)?;
         Ok(Self {
             node,
-            settings,
             vigil: Vigil::new(settings.patience, own, chance()),
             shared: None,
             reader: None,

@@ -11,6 +11,7 @@
 
 mod config;
 mod error;
+mod forwarding;
 mod grpc;
 mod http;
 mod journal;
@@ -24,9 +25,13 @@ mod serve;
 mod server;
 mod survey;
 
+/// Of the program, as status and other nodes are told.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
 pub use config::{
     Config, ConfigError, DEFAULT_CLUSTER, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy,
-    InvalidDuration, JournalConfig, JournalUrl, Limits, RawConfig, RawJournal, RawLimits, SETTINGS, Setting,
+    InvalidDuration, JournalConfig, JournalUrl, Limits, Policies, Policy, RawConfig, RawJournal, RawLimits,
+    RawPolicy, RawTenant, RawTls, SETTINGS, Setting, TenantLimit, TenantLimits, TlsFiles, Undeclared,
     WrittenDuration, settings_table,
 };
 pub use error::ServeError;

@@ -49,13 +49,15 @@ impl Parts {
         let epoch = format!("{}/{}", status.cluster, status.epoch);
         let elsewhere = status.active.filter(|active| !active.here);
         let from = format!("{} {address}", self.config.node);
-        let forward =
-            elsewhere.map(|active| Forward::new(self.connections.clone(), active, &from, draining.clone()));
+        let (connections, own) = (&self.connections, &handle);
+        let forward = elsewhere
+            .map(|active| Forward::new(connections.clone(), active, &from, own.clone(), draining.clone()));
         let app = App {
             epoch: HeaderValue::from_str(&epoch).expect("a UUID and a number are a valid header"),
             handle,
             forward,
             peers: Arc::clone(&self.peers),
+            since: self.peers.now(),
             limits: self.config.limits,
             hosts: self.config.hosts.clone(),
             address: address.to_owned(),
@@ -103,16 +105,24 @@ impl Lives {
                     self.drain.send_replace(true);
                     return shut_down(running).await;
                 }
-                Ok(()) = active.changed() => self.change(handle.clone()),
+                Ok(()) = active.changed() => {
+                    self.change(handle.clone());
+                    self.knock();
+                }
                 _ = knock.tick() => self.knock(),
             }
         }
     }
 
-    /// A standby shows the active node that it is there.
+    /// A standby shows the active node that it is there, and learns who else is.
     fn knock(&self) {
         if let Some(forward) = self.current.borrow().forward.clone() {
-            tokio::spawn(async move { forward.is_ready().await });
+            let peers = Arc::clone(&self.parts.peers);
+            tokio::spawn(async move {
+                if let Some(nodes) = forward.knock().await {
+                    peers.was_told(nodes);
+                }
+            });
         }
     }
 

@@ -26,13 +26,15 @@ use tonic::server::NamedService;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
+use crate::forwarding::{is_forwarded, is_of_a_node};
 use crate::http::App;
-use crate::http::forward::{is_forwarded, not_active};
+use crate::http::forward::not_active;
 use health::HealthService;
 use unary::LocksService;
 
 pub(crate) use connection::{is_http2, serve_connection};
 pub(crate) use losses::Losses;
+pub(crate) use problem::status;
 
 /// A frame or request is at most this large: hundreds of acquires, far below what one slot of a journal takes.
 const MESSAGE_BYTES: usize = 1 << 20;
@@ -41,6 +43,13 @@ const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 /// Answers one gRPC request.
 async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Response<Body> {
     let app = Arc::clone(app);
+    let (mut head, body) = request.into_parts();
+    if is_of_a_node(&head.headers)
+        && let Err(problem) = app.check_forwarded(&mut head)
+    {
+        return problem::status(problem).into_http();
+    }
+    let request = http::Request::from_parts(head, body);
     match service_of(request.uri().path()) {
         LocksServer::<LocksService>::NAME if app.forward.is_some() => elsewhere(&app, request).await,
         LocksServer::<LocksService>::NAME => {

@@ -22,7 +22,7 @@ pub(super) fn wire(problem: Problem) -> pb::Problem {
 }
 
 /// A problem as the status of a unary call: the code for every gRPC client, the whole problem for ours.
-pub(super) fn status(problem: Problem) -> Status {
+pub(crate) fn status(problem: Problem) -> Status {
     let code = Code::from_i32(i32::try_from(problem.code.grpc_status()).expect("a small number"));
     let detail = problem.detail.clone();
     let mut metadata = MetadataMap::new();

@@ -378,7 +378,7 @@ impl Locks for LocksService {
             epoch: status.epoch.0,
             journal: status.journal.to_owned(),
             durability: status.durability.as_str().to_owned(),
-            version: env!("CARGO_PKG_VERSION").to_owned(),
+            version: crate::VERSION.to_owned(),
         }))
     }
 

@@ -5,8 +5,7 @@
 //! caller leaves, the connection to the active node is closed with it, so that a wait ends there too. When the active
 //! node changes, whatever is under way ends: see the server's lives.
 //!
-//! There is no authentication yet, and so no identity to pass on; the header that marks a forwarded request only stops
-//! it from going further.
+//! What is passed on is marked and proved: see [`crate::forwarding`].
 
 use std::future::Future;
 use std::time::Duration;
@@ -22,15 +21,15 @@ use http_body_util::{BodyExt, Empty, Limited};
 use hyper::body::Incoming;
 use hyper_util::client::legacy::{Client, Error as ClientError, connect::HttpConnector};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use leasehold_api::{ErrorCode, Problem, REQUEST_KEY_HEADER};
-use leasehold_node::Active;
+use leasehold_api::{ErrorCode, NodeSeen, Problem, REQUEST_KEY_HEADER};
+use leasehold_node::{Active, Handle};
 use tokio::sync::watch;
 
 use super::answer::{Answer, AnswerBody};
 use super::draining;
-
-/// Marks a request that has made its hop; its value is the name and the address of the node that passed it on.
-pub(crate) static FORWARDED: HeaderName = HeaderName::from_static("leasehold-forwarded");
+use super::nodes::KNOCK_PATH;
+use crate::forwarding::{self, ABOUT, FORWARDED, ForwardedIdentity, IDENTITY};
+use crate::peers::About;
 
 /// A node that does not take a connection within this is as good as gone.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -38,6 +37,8 @@ const CONNECT: Duration = Duration::from_secs(1);
 const IDLE: Duration = Duration::from_secs(20);
 /// How long the active node may take to say that it is ready.
 const READY: Duration = Duration::from_secs(1);
+/// Largest list of nodes.
+const KNOCK_BYTES: usize = 256 << 10;
 /// Largest answer that is not a stream: a page of locks with their labels is far below.
 const ANSWER_BYTES: usize = 64 << 20;
 
@@ -80,6 +81,8 @@ pub(crate) struct Forward {
     active: Active,
     /// The name and the address of this node.
     from: HeaderValue,
+    /// Knows the secret of the nodes, and what there is to tell of this one.
+    handle: Handle,
     /// Turns true when the active node changes, or this one is to end.
     over: watch::Receiver<bool>,
 }
@@ -89,10 +92,11 @@ impl Forward {
         connections: Connections,
         active: Active,
         from: &str,
+        handle: Handle,
         over: watch::Receiver<bool>,
     ) -> Self {
         let from = HeaderValue::from_str(from).unwrap_or(HeaderValue::from_static("standby"));
-        Self { connections, active, from, over }
+        Self { connections, active, from, handle, over }
     }
 
     /// Where the active node is.
@@ -139,12 +143,26 @@ impl Forward {
 
     /// Whether the active node answers and is ready.
     pub(crate) async fn is_ready(&self) -> bool {
-        let Ok(uri) = self.uri(Some(PathAndQuery::from_static("/readyz"))) else { return false };
-        let mut request = Request::new(Empty::new());
-        *request.uri_mut() = uri;
-        request.headers_mut().insert(&FORWARDED, self.from.clone());
-        let answered = tokio::time::timeout(READY, self.connections.probes.request(request)).await;
+        let answered = tokio::time::timeout(READY, self.probe("/readyz")).await;
         matches!(answered, Ok(Ok(answer)) if answer.status() == StatusCode::OK)
+    }
+
+    /// Shows the active node that this one is there; who else is, as far as it says.
+    pub(crate) async fn knock(&self) -> Option<Vec<NodeSeen>> {
+        let knocked = async {
+            let answer = self.probe(KNOCK_PATH).await.ok()?;
+            let told = Limited::new(answer.into_body(), KNOCK_BYTES).collect().await.ok()?.to_bytes();
+            serde_json::from_slice(&told).ok()
+        };
+        tokio::time::timeout(READY, knocked).await.ok()?
+    }
+
+    async fn probe(&self, path: &'static str) -> Result<Response<Incoming>, Problem> {
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = self.uri(Some(PathAndQuery::from_static(path)))?;
+        let request = self.marked(request, None);
+        let answered = self.connections.probes.request(request).await;
+        answered.map_err(|error| self.failed(&error, true))
     }
 
     fn outgoing(
@@ -152,13 +170,29 @@ impl Forward {
         request: Request<Incoming>,
         names: &[HeaderName],
     ) -> Result<Request<Incoming>, Problem> {
-        let (head, body) = request.into_parts();
+        let (mut head, body) = request.into_parts();
         let uri = self.uri(head.uri.path_and_query().cloned())?;
         let mut request = Request::new(body);
         (*request.method_mut(), *request.uri_mut()) = (head.method, uri);
         copy(&head.headers, names, request.headers_mut());
-        request.headers_mut().insert(&FORWARDED, self.from.clone());
-        Ok(request)
+        Ok(self.marked(request, head.extensions.remove()))
+    }
+
+    /// Says who passes a request on and for whom, and proves it.
+    fn marked<B>(&self, request: Request<B>, identity: Option<ForwardedIdentity>) -> Request<B> {
+        let (mut head, body) = request.into_parts();
+        let status = self.handle.status();
+        forwarding::strip(&mut head.headers);
+        head.headers.insert(&FORWARDED, self.from.clone());
+        head.headers.insert(&ABOUT, About::of(&status).header());
+        // Without a secret nobody would believe it.
+        if let Some(secret) = self.handle.secret() {
+            if let Some(ForwardedIdentity(identity)) = identity {
+                head.headers.insert(&IDENTITY, identity);
+            }
+            forwarding::sign(&secret, status.cluster, &mut head);
+        }
+        Request::from_parts(head, body)
     }
 
     fn uri(&self, path: Option<PathAndQuery>) -> Result<Uri, Problem> {
@@ -210,11 +244,6 @@ impl Forward {
     }
 }
 
-/// Whether a request has made its hop already.
-pub(crate) fn is_forwarded(headers: &HeaderMap) -> bool {
-    headers.contains_key(&FORWARDED)
-}
-
 /// A request came to a node that can neither decide it nor pass it on; nothing happened.
 pub(crate) fn not_active(detail: impl Into<String>) -> Problem {
     Problem::new(ErrorCode::NotActive, detail)
@@ -238,6 +267,11 @@ fn copy(from: &HeaderMap, names: &[HeaderName], to: &mut HeaderMap) {
     }
 }
 
+/// A stream ended: what was answered on it is true, and the rest is asked anew.
+fn ended(detail: &str) -> tonic::Status {
+    crate::grpc::status(not_active(detail))
+}
+
 /// A body that ends when the active node changes.
 struct UntilOver {
     body: Incoming,
@@ -259,10 +293,10 @@ impl hyper::body::Body for UntilOver {
         cx: &mut std::task::Context<'_>,
     ) -> std::task::Poll<Option<Result<hyper::body::Frame<Bytes>, tonic::Status>>> {
         if self.over.as_mut().poll(cx).is_ready() {
-            return std::task::Poll::Ready(Some(Err(tonic::Status::unavailable("the active node changed"))));
+            return std::task::Poll::Ready(Some(Err(ended("the active node changed"))));
         }
         let frame = std::task::ready!(std::pin::Pin::new(&mut self.body).poll_frame(cx));
-        let broke = |_| tonic::Status::unavailable("the connection to the active node broke");
+        let broke = |_| ended("the connection to the active node broke");
         std::task::Poll::Ready(frame.map(|frame| frame.map_err(broke)))
     }
 

@@ -6,10 +6,10 @@ use leasehold_api as api;
 use leasehold_api::{ErrorCode, OPENAPI, Problem};
 use leasehold_node::{Role, Status};
 
-use super::App;
 use super::answer::{Answer, Failure, json, whole};
-use super::forward::is_forwarded;
 use super::request::{self, Query};
+use super::{App, nodes};
+use crate::forwarding::is_forwarded;
 use crate::survey::survey;
 
 /// `GET /v1/status`.
@@ -22,7 +22,7 @@ pub(super) fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<A
 /// The node as it is told.
 pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
     let status = app.handle.status();
-    let role = role(&status);
+    let role = nodes::role(&status);
     api::StatusAnswer {
         cluster_id: status.cluster,
         generation: status.generation.0,
@@ -31,9 +31,9 @@ pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
         epoch: status.epoch.0,
         journal: status.journal.to_owned(),
         durability: status.durability,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
+        version: crate::VERSION.to_owned(),
         active_address: active_address(app, &status),
-        nodes: nodes(app, &status),
+        nodes: nodes::seen(app, &status),
         lag: status.lag,
         stalled: status.stalled,
         room: status.room,
@@ -42,6 +42,8 @@ pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
         waiters: status.counts.waiters as u64,
         last_token: status.counts.last_token,
         slot: status.tail.0,
+        format: status.format,
+        known_format: status.known_format,
     }
 }
 
@@ -49,34 +51,6 @@ fn active_address(app: &App, status: &Status) -> Option<String> {
     match status.role {
         Role::Active => Some(app.address.clone()),
         Role::Standby => status.active.as_ref().map(|active| active.url.to_string()),
-    }
-}
-
-/// This node, and those it knows of: a standby knows the active one, the active one those that knock.
-fn nodes(app: &App, status: &Status) -> Vec<api::NodeSeen> {
-    let seen = |node: &str, role, address: &str| api::NodeSeen {
-        node: node.to_owned(),
-        role,
-        address: Some(address.to_owned()),
-    };
-    let mut nodes = vec![seen(&status.node, role(status), &app.address)];
-    match status.role {
-        Role::Active => {
-            let peers = app.peers.list();
-            nodes.extend(peers.iter().map(|(name, address)| seen(name, api::Role::Standby, address)));
-        }
-        Role::Standby => {
-            let active = status.active.iter().filter(|active| !active.here);
-            nodes.extend(active.map(|active| seen(&active.node, api::Role::Active, &active.url)));
-        }
-    }
-    nodes
-}
-
-fn role(status: &Status) -> api::Role {
-    match status.role {
-        Role::Active => api::Role::Active,
-        Role::Standby => api::Role::Standby,
     }
 }
 

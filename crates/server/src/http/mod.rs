@@ -12,6 +12,7 @@ pub(crate) mod forward;
 pub(crate) mod guard;
 mod health;
 mod locks;
+pub(crate) mod nodes;
 pub(crate) mod observe;
 mod request;
 mod resources;
@@ -19,7 +20,9 @@ mod route;
 mod sessions;
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, Request};
 use hyper::body::Incoming;
 use leasehold_api::{ErrorCode, Problem};
@@ -29,6 +32,7 @@ use leasehold_types::{RequestKey, TenantName};
 use tokio::sync::{Semaphore, watch};
 
 use crate::config::{HostPolicy, Limits};
+use crate::forwarding;
 use crate::grpc::Losses;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
@@ -44,6 +48,8 @@ pub(crate) struct App {
     pub(crate) forward: Option<Forward>,
     /// Which other nodes were heard of.
     pub(crate) peers: Arc<Peers>,
+    /// When this life of the node began, in the time of `peers`.
+    pub(crate) since: Duration,
     pub(crate) limits: Limits,
     pub(crate) hosts: HostPolicy,
     /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
@@ -88,7 +94,15 @@ impl App {
     /// The way that a request goes: to the active node, unless it is about this one or has made its hop already (N7).
     fn forward_for(&self, path: &str, headers: &HeaderMap) -> Option<&Forward> {
         let is_elsewhere = Place::of(path).is_some_and(Place::is_of_the_table);
-        self.forward.as_ref().filter(|_| is_elsewhere && !forward::is_forwarded(headers))
+        self.forward.as_ref().filter(|_| is_elsewhere && !forwarding::is_forwarded(headers))
+    }
+
+    /// Refuses what only pretends to have been passed on by another node (N7).
+    pub(crate) fn check_forwarded(&self, head: &mut Parts) -> Result<(), Problem> {
+        let secret = self.handle.secret();
+        forwarding::check(secret.as_ref(), self.handle.status().cluster, head)?;
+        self.peers.hear(&head.headers);
+        Ok(())
     }
 
     pub(crate) async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
@@ -130,11 +144,16 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity:
 
 async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, Failure> {
     guard::check(&app.hosts, request.uri(), request.headers())?;
-    app.peers.hear(request.headers());
-    if let Some(forward) = app.forward_for(request.uri().path(), request.headers()) {
-        return Ok(forward.http(request).await?);
+    let (mut head, body) = request.into_parts();
+    if forwarding::is_of_a_node(&head.headers) {
+        app.check_forwarded(&mut head)?;
     }
-    let (head, body) = request.into_parts();
+    if head.uri.path() == nodes::KNOCK_PATH {
+        return nodes::knock(app, &head.headers);
+    }
+    if let Some(forward) = app.forward_for(head.uri.path(), &head.headers) {
+        return Ok(forward.http(Request::from_parts(head, body)).await?);
+    }
     let (headers, query) = (&head.headers, head.uri.query());
     let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
     let is_stream = matches!(place, Place::Events | Place::Observe(_));
@@ -163,6 +182,7 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         (Place::Events, Method::GET) => events::stream(app, headers, query, body),
         (Place::Audit, Method::GET) => audit::list(app, query, body).await,
         (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,
+        (Place::UpgradeFinish, Method::POST) => nodes::finish_upgrade(app, headers, query, body).await,
         (Place::Status, Method::GET) => health::status(app, query, body),
         (Place::Healthz, Method::GET) => health::alive(query, body),
         (Place::Readyz, Method::GET) => health::ready(app, headers, query, body).await,

@@ -25,6 +25,7 @@ pub(crate) enum Place<'a> {
     Events,
     Audit,
     AuditVerify,
+    UpgradeFinish,
     Status,
     Healthz,
     Readyz,
@@ -67,6 +68,7 @@ impl<'a> Place<'a> {
             [Some("v1"), Some("events"), None, ..] => Self::Events,
             [Some("v1"), Some("audit"), None, ..] => Self::Audit,
             [Some("v1"), Some("audit"), Some("verify"), None, _] => Self::AuditVerify,
+            [Some("v1"), Some("upgrade"), Some("finish"), None, _] => Self::UpgradeFinish,
             [Some("v1"), Some("status"), None, ..] => Self::Status,
             [Some("healthz"), None, ..] => Self::Healthz,
             [Some("readyz"), None, ..] => Self::Readyz,
@@ -100,7 +102,8 @@ impl<'a> Place<'a> {
             | Self::RenewSession(_)
             | Self::Campaign(_)
             | Self::Proclaim(_)
-            | Self::Resign(_) => "POST",
+            | Self::Resign(_)
+            | Self::UpgradeFinish => "POST",
             Self::Lock(_) | Self::Session(_) => "GET, HEAD, DELETE",
             Self::Sessions => "GET, HEAD, POST",
             Self::Events | Self::Observe(_) => "GET",
@@ -156,6 +159,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 24, "as many as Place has variants");
+        assert_eq!(paths.len(), 25, "as many as Place has variants");
     }
 }

@@ -8,6 +8,9 @@ use leasehold_server::{Components, RawConfig, RawJournal, Server};
 use leasehold_testbed::{Shared, etcd};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::AsyncReadExt;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 
 use crate::support::{Answer, Client, PATIENCE};
 
@@ -26,6 +29,10 @@ struct Node {
 
 impl Node {
     async fn start(name: &str, cluster: &str) -> Self {
+        Self::start_at(name, cluster, None).await
+    }
+
+    async fn start_at(name: &str, cluster: &str, advertise: Option<&str>) -> Self {
         let data = TempDir::new().unwrap();
         let engine = ETCD.server();
         let url = engine.url().replace("http://", "etcd://");
@@ -35,6 +42,7 @@ impl Node {
             node: Some(name.into()),
             journal: Some(RawJournal::from_url(&url).unwrap()),
             cluster: Some(cluster.into()),
+            advertise: advertise.map(Into::into),
             ..RawConfig::default()
         };
         let config = raw.resolve().unwrap();
@@ -80,6 +88,12 @@ async fn until(what: &str, mut so: impl AsyncFnMut() -> bool) {
     tokio::time::timeout(PATIENCE, reached).await.unwrap_or_else(|_| panic!("never: {what}"));
 }
 
+/// Names and roles of the nodes in a status.
+fn names(status: &Value) -> Vec<String> {
+    let nodes = status["nodes"].as_array().unwrap();
+    nodes.iter().map(|node| format!("{} {}", node["node"], node["role"])).collect()
+}
+
 fn lease_path(grant: &Answer) -> String {
     format!("/v1/locks/{}", grant.json()["leaseId"].as_str().unwrap_or_else(|| panic!("a grant: {grant:?}")))
 }
@@ -107,15 +121,100 @@ async fn every_call_goes_through_a_standby() {
     assert_eq!(names, ["k", "s"]);
 }
 
+/// A listener that a standby takes for the active node. It keeps the first acquire that arrives, and closes every
+/// connection without an answer.
+struct Recorder {
+    url: String,
+    acquires: mpsc::UnboundedReceiver<String>,
+}
+
+impl Recorder {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (found, acquires) = mpsc::unbounded_channel();
+        tokio::spawn(async move {
+            while let Ok((mut socket, _)) = listener.accept().await {
+                let mut bytes = Vec::new();
+                // The body of an acquire ends with a brace; a knock has none.
+                while !bytes.ends_with(b"}") && !(bytes.starts_with(b"GET") && bytes.ends_with(b"\r\n\r\n")) {
+                    if socket.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                        break;
+                    }
+                }
+                let text = String::from_utf8(bytes).unwrap();
+                if text.starts_with("POST /v1/locks/acquire") && found.send(text).is_err() {
+                    return;
+                }
+            }
+        });
+        Self { url, acquires }
+    }
+}
+
+/// Headers and body of a request as it was on the wire.
+fn parted(request: &str) -> (Vec<(&str, &str)>, &str) {
+    let (head, body) = request.split_once("\r\n\r\n").expect("a whole request");
+    let headers = head.lines().skip(1).filter_map(|line| line.split_once(": "));
+    // Those of the connection are the test client's own.
+    (headers.filter(|(name, _)| !["host", "content-length"].contains(name)).collect(), body)
+}
+
 #[tokio::test(flavor = "multi_thread")]
-async fn a_request_makes_one_hop_and_not_two() {
-    let (_active, standby) = pair("hop").await;
+async fn a_request_makes_one_hop_is_sent_once_and_proves_where_it_comes_from() {
+    let mut recorder = Recorder::start().await;
+    let active = Node::start_at("first", "hop", Some(&recorder.url)).await;
+    let standby = Node::start("second", "hop").await;
+    until("the standby knows where the active node is", async || {
+        standby.get("/v1/status").await.json()["activeAddress"] == recorder.url.as_str()
+    })
+    .await;
+    let body = json!({"resource": "r", "ownerId": "ann"});
+    let lost = standby.connect().await.post_keyed("/v1/locks/acquire", "key-1", body).await;
+    lost.problem(503, "outcome_unknown");
+    let passed_on = recorder.acquires.recv().await.unwrap();
+    assert!(recorder.acquires.try_recv().is_err(), "it was sent once, and never again");
+
+    let (headers, body) = parted(&passed_on);
+    assert!(headers.contains(&("idempotency-key", "key-1")), "{headers:?}");
+    let send = async |node: &Node, headers: &[(&str, &str)]| {
+        node.connect().await.send("POST", "/v1/locks/acquire", headers, body.as_bytes()).await
+    };
+    send(&standby, &headers).await.problem(503, "not_active");
+    assert_eq!(send(&active, &headers).await.json()["acquired"], true);
+    let changed: Vec<_> =
+        headers.iter().map(|h| if h.0 == "idempotency-key" { (h.0, "key-2") } else { *h }).collect();
+    send(&active, &changed).await.problem(403, "forbidden");
+    let without: Vec<_> = headers.iter().filter(|h| h.0 != "leasehold-forwarded-proof").copied().collect();
+    send(&active, &without).await.problem(503, "not_active");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_but_a_node_can_say_that_a_request_was_passed_on() {
+    let (active, standby) = pair("forged").await;
     let body = json!({"resource": "r", "ownerId": "ann"}).to_string();
-    let headers = [("content-type", "application/json"), ("leasehold-forwarded", "x http://127.0.0.1:1")];
-    let answer = standby.connect().await.send("POST", "/v1/locks/acquire", &headers, body.as_bytes()).await;
-    answer.problem(503, "not_active");
-    let answer = standby.connect().await.send("GET", "/readyz", &headers[1..], b"").await;
-    answer.problem(503, "not_active");
+    let json = ("content-type", "application/json");
+    let mark = ("leasehold-forwarded", "second http://127.0.0.1:1");
+    let digits = "00".repeat(32);
+    let proof = ("leasehold-forwarded-proof", digits.as_str());
+    let identity = ("leasehold-forwarded-identity", "admin");
+    for node in [&active, &standby] {
+        let mut client = node.connect().await;
+        for (headers, status, code) in [
+            (vec![json, mark], 503, "not_active"),
+            (vec![json, mark, proof], 403, "forbidden"),
+            (vec![json, mark, proof, identity], 403, "forbidden"),
+            (vec![json, identity], 403, "forbidden"),
+        ] {
+            let answer = client.send("POST", "/v1/locks/acquire", &headers, body.as_bytes()).await;
+            answer.problem(status, code);
+        }
+        client.send("GET", "/internal/knock", &[mark, proof], b"").await.problem(403, "forbidden");
+        client.send("GET", "/internal/knock", &[], b"").await.problem(503, "not_active");
+    }
+    assert_eq!(active.get("/v1/locks").await.json()["locks"], json!([]), "nothing was granted");
+    let names = names(&active.get("/v1/status").await.json());
+    assert!(!names.iter().any(|name| name.contains("127.0.0.1:1 ")), "{names:?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -127,15 +226,30 @@ async fn status_tells_roles_addresses_and_lag() {
     let seen = standby.get("/v1/status").await.json();
     assert_eq!((&seen["role"], &seen["epoch"], &seen["lag"]), (&json!("standby"), &json!(1), &json!(0)));
     assert_eq!(seen["activeAddress"], active.server.url());
-    let names = |status: &Value| -> Vec<String> {
-        let nodes = status["nodes"].as_array().unwrap();
-        nodes.iter().map(|node| format!("{} {}", node["node"], node["role"])).collect()
-    };
     assert_eq!(names(&seen), [r#""second" "standby""#, r#""first" "active""#]);
     until("the active node has heard of the standby", async || {
         names(&active.get("/v1/status").await.json()) == [r#""first" "active""#, r#""second" "standby""#]
     })
     .await;
+    let third = Node::start("third", "status").await;
+    let everybody = [
+        (&active, [r#""first" "active""#, r#""second" "standby""#, r#""third" "standby""#]),
+        (&standby, [r#""second" "standby""#, r#""first" "active""#, r#""third" "standby""#]),
+        (&third, [r#""third" "standby""#, r#""first" "active""#, r#""second" "standby""#]),
+    ];
+    for (node, expected) in everybody {
+        until("every node knows every other", async || {
+            names(&node.get("/v1/status").await.json()) == expected
+        })
+        .await;
+        let status = node.get("/v1/status").await.json();
+        assert_eq!(status["durability"], "durable", "also of a standby that was never active: {status}");
+        for seen in status["nodes"].as_array().unwrap() {
+            assert_eq!((&seen["knownFormat"], &seen["lag"]), (&json!(2), &json!(0)), "{seen}");
+            assert_eq!(seen["version"], env!("CARGO_PKG_VERSION"));
+            assert!(seen["lastSeenMs"].as_u64().unwrap() < 10_000 && seen["address"].is_string(), "{seen}");
+        }
+    }
     assert_eq!(standby.get("/metrics").await.status, 200);
     assert_eq!(standby.get("/").await.status, 200);
 }

@@ -1,0 +1,119 @@
+//! Nodes among themselves: the list of those that are alive, the knock by which they learn of each other, and the end of
+//! an upgrade, which needs all of them to know the newer format.
+
+use http::HeaderMap;
+use hyper::body::Incoming;
+use leasehold_api as api;
+use leasehold_api::{NodeSeen, Problem};
+use leasehold_node::{Role, Status};
+
+use super::answer::{Answer, Failure, json};
+use super::forward::not_active;
+use super::request::{self, Query};
+use super::{App, convert, draining};
+use crate::forwarding::is_forwarded;
+use crate::peers::EVERYBODY_KNOCKED;
+
+/// Where standbys knock. Not for clients: whoever asks proves that it is a node, where nodes have a secret.
+pub(crate) const KNOCK_PATH: &str = "/internal/knock";
+
+/// Answers a knock with everybody who is known here. Only the active node is knocked at.
+pub(super) fn knock(app: &App, headers: &HeaderMap) -> Result<Answer, Failure> {
+    let status = app.handle.status();
+    if !is_forwarded(headers) || status.role == Role::Standby {
+        return Err(not_active("only nodes knock, and at the active node").into());
+    }
+    Ok(json(&seen(app, &status)))
+}
+
+/// This node first, then those it knows of: the active node has heard of those that knock, a standby was told by it.
+pub(super) fn seen(app: &App, status: &Status) -> Vec<NodeSeen> {
+    let mut nodes = vec![this(app, status)];
+    match status.role {
+        Role::Active => nodes.extend(app.peers.heard()),
+        Role::Standby => {
+            let told = app.peers.told();
+            if let Some(active) = status.active.as_ref().filter(|active| !active.here) {
+                let is_it = |node: &&NodeSeen| node.address.as_deref() == Some(&*active.url);
+                nodes.push(told.iter().find(is_it).cloned().unwrap_or_else(|| NodeSeen {
+                    node: active.node.to_string(),
+                    role: api::Role::Active,
+                    address: Some(active.url.to_string()),
+                    version: None,
+                    known_format: status.format,
+                    lag: 0,
+                    last_seen_ms: 0,
+                }));
+            }
+            // Who else was active when this was told may not be it any more.
+            let others = told.into_iter().filter(|node| node.role == api::Role::Standby);
+            nodes.extend(others.filter(|node| node.address.as_deref() != Some(&*app.address)));
+        }
+    }
+    nodes
+}
+
+fn this(app: &App, status: &Status) -> NodeSeen {
+    NodeSeen {
+        node: status.node.to_string(),
+        role: role(status),
+        address: Some(app.address.clone()),
+        version: Some(crate::VERSION.to_owned()),
+        known_format: status.known_format,
+        lag: status.lag,
+        last_seen_ms: 0,
+    }
+}
+
+/// The role as it is told.
+pub(super) fn role(status: &Status) -> api::Role {
+    match status.role {
+        Role::Active => api::Role::Active,
+        Role::Standby => api::Role::Standby,
+    }
+}
+
+/// `POST /v1/upgrade/finish`.
+pub(super) async fn finish_upgrade(
+    app: &App,
+    headers: &HeaderMap,
+    query: Option<&str>,
+    body: Incoming,
+) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    // Raising to the same format twice is the same as once; the key is still checked.
+    request::key(headers)?;
+    let request: api::UpgradeFinishRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let operator = convert::operator(&request.actor_id, &request.reason)?;
+    until_everybody_knocked(app).await?;
+    let status = app.handle.status();
+    let older_nodes = older(app, &status);
+    let (mut finished, mut format, mut before) = (false, status.format, status.format);
+    if older_nodes.is_empty() {
+        let raised = app.handle.raise_format(operator, None).await;
+        let raised = raised.map_err(convert::submit_problem)?;
+        (finished, format, before) = (true, raised.format, raised.before);
+    }
+    Ok(json(&api::UpgradeFinishAnswer { finished, format, before, older_nodes }))
+}
+
+/// Nodes that would have to stop if the format were raised.
+fn older(app: &App, status: &Status) -> Vec<NodeSeen> {
+    let mut nodes = app.peers.heard();
+    nodes.retain(|node| node.known_format < status.known_format);
+    nodes
+}
+
+/// A node that has just become active has not heard of everybody yet.
+async fn until_everybody_knocked(app: &App) -> Result<(), Problem> {
+    let is_alone = app.handle.status().active.is_none();
+    let left = (app.since + EVERYBODY_KNOCKED).saturating_sub(app.peers.now());
+    if is_alone || left.is_zero() {
+        return Ok(());
+    }
+    let mut drain = app.drain.clone();
+    tokio::select! {
+        () = tokio::time::sleep(left) => Ok(()),
+        () = draining(&mut drain) => Err(not_active("the active node changed")),
+    }
+}
