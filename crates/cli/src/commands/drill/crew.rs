@@ -89,6 +89,16 @@ impl Worker {
         }
     }
 
+    /// Makes sure that the write it was told to make is still under way.
+    pub(super) async fn has_no_answer(&mut self) -> Result<(), Failure> {
+        match timeout(Duration::ZERO, self.told.next_line()).await {
+            Err(_) => Ok(()),
+            Ok(_) => {
+                Err(Failure::Fence(format!("the late write of {} was answered before its time", self.name)))
+            }
+        }
+    }
+
     /// Where a relay serves.
     pub(super) async fn serves(&mut self) -> Result<std::net::SocketAddr, Failure> {
         match self.hear().await? {

@@ -4,7 +4,7 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use leasehold::LeaseGuard;
+use leasehold::{AcquireError, LeaseGuard};
 use leasehold_fence::Grant;
 use leasehold_types::{FencingToken, ResourceName};
 use rustix::process::Signal;
@@ -111,12 +111,30 @@ async fn hold(
 ) -> Result<(), Failure> {
     // Connected before the lease begins: a slow connection must not eat it.
     let mut protected = protected::open(place).await?;
-    let refused = |error| Failure::Failed(format!("the lock on {resource} was not acquired: {error}"));
-    let guard = client.acquire(resource).ttl(ttl).await.map_err(refused)?;
-    let token =
-        guard.token().map_err(|lost| Failure::Failed(format!("the lease is lost already: {lost}")))?;
+    let (guard, token) = acquire(client, resource, ttl).await?;
     tell(&Told::Acquired { token: token.get() })?;
     obey(guard, resource, token, protected.as_mut(), orders).await
+}
+
+/// Acquires until the lease is held: on a busy machine a short one may end before it is seen.
+async fn acquire(
+    client: &leasehold::Client,
+    resource: &str,
+    ttl: Duration,
+) -> Result<(LeaseGuard, FencingToken), Failure> {
+    loop {
+        match client.acquire(resource).ttl(ttl).await {
+            Ok(guard) => {
+                if let Ok(token) = guard.token() {
+                    return Ok((guard, token));
+                }
+            }
+            Err(AcquireError::Lost(_)) => {}
+            Err(error) => {
+                return Err(Failure::Failed(format!("the lock on {resource} was not acquired: {error}")));
+            }
+        }
+    }
 }
 
 async fn obey(

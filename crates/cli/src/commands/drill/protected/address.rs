@@ -8,8 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 
 /// What `--fence` may begin with.
-const SCHEMES: &str =
-    "postgres://, mysql://, mariadb://, redis://, etcd://, http://, sqlite: or the path of an SQLite file";
+const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, http://, storage://, sqlite: or the path of an SQLite file";
 
 /// An address by its kind; each keeps the whole URL, as its driver wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -23,6 +22,8 @@ pub(crate) enum Address {
     Etcd(String),
     /// A service behind a fence.
     Http(String),
+    /// `leasehold fence storage`, as `http://HOST:PORT`.
+    Storage(String),
 }
 
 impl Address {
@@ -48,6 +49,7 @@ impl Address {
             "redis" => Self::Redis(text.into()),
             "etcd" => Self::Etcd(format!("http://{rest}")),
             "http" => Self::Http(text.into()),
+            "storage" => Self::Storage(format!("http://{rest}")),
             _ => return Err(wrong(&format!("is none of {SCHEMES}"))),
         };
         match address.host() {
@@ -71,6 +73,7 @@ impl Address {
             Self::Redis(url) => (url, 6379),
             Self::Etcd(url) => (url, 2379),
             Self::Http(url) => (url, 80),
+            Self::Storage(url) => (url, 7422),
         };
         let authority = authority(url)?;
         let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
@@ -88,6 +91,7 @@ impl Address {
             Self::Redis(url) => Self::Redis(moved(url)),
             Self::Etcd(url) => Self::Etcd(moved(url)),
             Self::Http(url) => Self::Http(moved(url)),
+            Self::Storage(url) => Self::Storage(moved(url)),
         }
     }
 
@@ -97,23 +101,13 @@ impl Address {
             Self::Sqlite(_) | Self::Postgres(_) | Self::Mariadb(_) => Some("table"),
             Self::Redis(_) | Self::Etcd(_) => Some("key"),
             Self::Http(_) => None,
+            Self::Storage(_) => Some("file"),
         }
     }
 
     /// Whether it has tables, one of which may be the user's.
     pub(crate) fn has_tables(&self) -> bool {
         self.own_kind() == Some("table")
-    }
-
-    /// How many requests of a write pass before the one that matters: the question of a compare-and-set, the beginning
-    /// and preparation of a transaction. Held is then the write itself, as late as can be.
-    pub(crate) fn requests_before_write(&self) -> u32 {
-        match self {
-            Self::Postgres(_) => 2,
-            // The driver keeps the prepared statement of the first write.
-            Self::Mariadb(_) | Self::Etcd(_) => 1,
-            Self::Sqlite(_) | Self::Redis(_) | Self::Http(_) => 0,
-        }
     }
 
     /// The word for its kind in reports.
@@ -125,6 +119,7 @@ impl Address {
             Self::Redis(_) => "redis",
             Self::Etcd(_) => "etcd",
             Self::Http(_) => "http",
+            Self::Storage(_) => "storage",
         }
     }
 }
@@ -138,6 +133,7 @@ impl fmt::Display for Address {
             Self::Mariadb(_) => write!(f, "MariaDB at {host}"),
             Self::Redis(_) => write!(f, "Redis at {host}"),
             Self::Etcd(_) => write!(f, "etcd at {host}"),
+            Self::Storage(_) => write!(f, "the storage at {host}"),
             Self::Http(url) => write!(f, "the service at {}", without_secret(url)),
         }
     }

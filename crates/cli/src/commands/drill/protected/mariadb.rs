@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use leasehold_fence::sql::{Dialect, TableName};
 use leasehold_fence::{Fence, Grant, mariadb};
 use mysql_async::prelude::Queryable as _;
-use mysql_async::{Conn, Opts, Transaction, TxOpts, Value};
+use mysql_async::{Conn, Opts, OptsBuilder, Transaction, TxOpts, Value};
 
 use super::sql::{self, KEY, Target};
 use super::{Address, Place, Protected, Written, unusable, written};
@@ -24,6 +24,8 @@ impl Mariadb {
     pub(super) async fn connect(url: &str, place: &Place) -> Result<Self, Failure> {
         let address = place.address.clone();
         let options = Opts::from_url(url).map_err(unusable(&address))?;
+        // Not by a socket that the server offers: the address is what was asked for, and a network may be in between.
+        let options = OptsBuilder::from_opts(options).prefer_socket(Some(false));
         let connection = Conn::new(options).await.map_err(unusable(&address))?;
         Ok(Self {
             connection,

@@ -9,6 +9,7 @@ mod postgres;
 mod redis;
 mod sql;
 mod sqlite;
+mod storage;
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -87,6 +88,17 @@ impl Place {
         format!("leasehold-drill/{}", self.id)
     }
 
+    /// How many requests of a write pass before the one that matters: the question of a compare-and-set, the beginning and
+    /// preparation of a transaction. Held is then the write itself, as late as can be.
+    pub(super) fn requests_before_write(&self) -> u32 {
+        match (&self.address, self.fenced) {
+            (Address::Postgres(_), true) => 2,
+            // The driver keeps the prepared statement of the first write.
+            (Address::Mariadb(_) | Address::Etcd(_), true) => 1,
+            _ => 0,
+        }
+    }
+
     /// The same thing, reached another way.
     pub(super) fn through(&self, network: SocketAddr) -> Self {
         match self.address.host() {
@@ -119,6 +131,7 @@ pub(super) async fn open(place: &Place) -> Result<Box<dyn Protected>, Failure> {
             Address::Mariadb(url) => Box::new(mariadb::Mariadb::connect(url, place).await?),
             Address::Redis(url) => Box::new(redis::Redis::connect(url, place).await?),
             Address::Etcd(url) => Box::new(etcd::Etcd::connect(url, place).await?),
+            Address::Storage(url) => Box::new(storage::Storage::new(url, place)),
             Address::Http(url) => Box::new(http::Http::new(url, place)),
         })
     };
