@@ -68,6 +68,7 @@ pub struct Acquire {
     lock_delay: Duration,
     max_hold: Option<Duration>,
     labels: BTreeMap<String, String>,
+    value: Option<String>,
     when_unavailable: WhenUnavailable,
 }
 
@@ -93,6 +94,7 @@ impl Acquire {
             lock_delay: Duration::ZERO,
             max_hold: None,
             labels: BTreeMap::new(),
+            value: None,
             when_unavailable: WhenUnavailable::Fail,
         }
     }
@@ -149,6 +151,12 @@ impl Acquire {
     /// A label, for people.
     pub fn label(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.labels.insert(name.into(), value.into());
+        self
+    }
+
+    /// What observers of an election learn of its leader, together with the grant.
+    pub fn value(mut self, value: impl Into<String>) -> Self {
+        self.value = Some(value.into());
         self
     }
 

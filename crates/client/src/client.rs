@@ -11,6 +11,7 @@ use tonic::transport::Endpoint;
 
 use crate::acquire::Acquire;
 use crate::connections::Connections;
+use crate::election::Election;
 use crate::security::Security;
 use crate::session::Session;
 
@@ -72,6 +73,15 @@ impl Client {
     /// Asks for a resource. Nothing is sent before the returned request is awaited.
     pub fn acquire(&self, resource: impl Into<String>) -> Acquire {
         Acquire::of_client(self.clone(), resource.into())
+    }
+
+    /// An election by its name.
+    pub fn election(&self, name: impl Into<String>) -> Election {
+        Election::new(self.clone(), name.into())
+    }
+
+    pub(crate) fn settings(&self) -> &Settings {
+        &self.inner.settings
     }
 
     /// A session of its own, for leases that are to live and end together.

@@ -10,6 +10,7 @@ use std::time::{Duration, SystemTime};
 
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
+use leasehold_proto::v1::request::Ask;
 use leasehold_types::{EndReason, FencingToken, Guarantee, LeaseId};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -188,8 +189,7 @@ impl LeaseGuard {
     /// # Errors
     /// See [`ReleaseError`]. The lease ends with its ttl at the latest.
     pub async fn release(self) -> Result<(), ReleaseError> {
-        self.held.finish();
-        self.session.shared().let_go(self.held.lease_id);
+        self.finish();
         let deadline = clock::now().plus(self.session.shared().settings.patience);
         let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
         loop {
@@ -200,6 +200,34 @@ impl LeaseGuard {
                 outcome => return outcome,
             }
         }
+    }
+
+    /// Asks something about this lease, and again while the refusal may pass and there is patience. The text says what is
+    /// known of a service that does not answer.
+    pub(crate) async fn asked(&self, ask: Ask) -> Result<Outcome, String> {
+        let deadline = clock::now().plus(self.session.shared().settings.patience);
+        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
+        loop {
+            match self.session.ask(ask.clone(), None, deadline).await {
+                Ok(Outcome::Problem(problem)) if problem.retryable && clock::now() < deadline => {
+                    tokio::time::sleep(backoff.pause(clock::random())).await;
+                }
+                Ok(outcome) => return Ok(outcome),
+                Err(AskError::Ended(end)) => return Err(end.to_string()),
+                Err(AskError::Unavailable(why)) => return Err(why),
+            }
+        }
+    }
+
+    /// The lease was given back by what was asked.
+    pub(crate) fn was_given_back(self) {
+        self.finish();
+    }
+
+    /// From now on it is not this guard's affair.
+    fn finish(&self) {
+        self.held.finish();
+        self.session.shared().let_go(self.held.lease_id);
     }
 
     /// One try.

@@ -9,6 +9,7 @@
 //! - [`LeaseGuard::run`] runs work and cancels it when the lease is no longer sure; [`LeaseGuard::checkpoint`] asks
 //!   before each side effect whether there is time left, without a round trip.
 //! - [`Session`] is one liveness scope for many leases; [`Client`] keeps one for each ttl.
+//! - [`Client::election`] is leader election: [`Leadership`] is such a guard, and its token is the term.
 //! - [`deadline`] and [`retry`] are the arithmetic behind it, without clocks or sockets.
 //!
 //! ```no_run
@@ -29,6 +30,7 @@ mod client;
 mod clock;
 mod connections;
 pub mod deadline;
+mod election;
 mod error;
 mod guard;
 pub mod retry;
@@ -39,6 +41,9 @@ pub mod testing;
 
 pub use acquire::{Acquire, RunError, WhenUnavailable};
 pub use client::{Client, ClientBuilder, DEFAULT_ENDPOINT, InvalidClient};
+pub use election::{
+    Campaign, Election, ElectionError, HandOverError, Leader, LeaderChange, Leadership, Observer, Standing,
+};
 pub use error::{
     AcquireError, CheckpointError, Holder, Lost, LostReason, NotAcquired, Refused, ReleaseError,
 };

@@ -87,7 +87,7 @@ impl Acquire {
             lock_delay_ms: ms(self.lock_delay),
             max_hold_ms: self.max_hold.map(ms),
             labels: self.labels.clone(),
-            value: None,
+            value: self.value.clone(),
         });
         let patience = session.shared().settings.patience;
         // A longer wait is asked for again before this one ends, and so keeps its place in the queue.

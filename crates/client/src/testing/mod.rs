@@ -28,7 +28,7 @@ use leasehold_journal::MemoryJournal;
 use leasehold_node::{Call, Handle, WatchFrom};
 use leasehold_server::logs::LogSink;
 use leasehold_server::{Components, Config, RawConfig, Server};
-use leasehold_types::{Durability, TenantName};
+use leasehold_types::{Durability, LeaseId, TenantName};
 
 use crate::Client;
 use clock::TestClock;
@@ -161,6 +161,14 @@ impl TestServer {
     /// The server is stopped.
     pub async fn force_release(&self, resource: &str) {
         forced(&self.handle(), resource).await;
+    }
+
+    /// Gives a lease back by its id, past the guard that holds it, as anybody could who has the id.
+    ///
+    /// # Panics
+    /// The server is stopped.
+    pub async fn release(&self, lease: LeaseId) {
+        query::released(&self.handle(), lease).await;
     }
 
     /// How many wait for a resource.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use leasehold_core::{ForceRelease, ForceTarget, Operator, Query, Reply};
 use leasehold_node::Handle;
-use leasehold_types::ResourceName;
+use leasehold_types::{LeaseId, ResourceName};
 
 pub(super) use leasehold_core::Command;
 
@@ -31,6 +31,14 @@ pub(super) async fn explain(node: &Handle, resource: &str) -> Option<Duration> {
 /// How many wait.
 pub(super) async fn waiters(node: &Handle, resource: &str) -> usize {
     explained(node, resource).await.waiters.len()
+}
+
+/// Gives a lease back.
+pub(super) async fn released(node: &Handle, lease_id: LeaseId) {
+    match node.submit(call(Command::Release { lease_id })).await.map(leasehold_node::Durable::into_inner) {
+        Ok(Reply::Released { .. }) => {}
+        other => panic!("the node answers a release: {other:?}"),
+    }
 }
 
 /// Forces every holder out.
