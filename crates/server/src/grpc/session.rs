@@ -7,13 +7,14 @@
 
 mod answer;
 mod held;
+mod pipeline;
 mod request;
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::stream::unfold;
-use futures_util::{FutureExt, Stream, StreamExt, TryStreamExt};
+use futures_util::{Stream, TryStreamExt};
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
 use leasehold_proto::v1 as pb;
@@ -24,15 +25,13 @@ use tonic::{Status, Streaming};
 use super::losses::{Loss, LossSender};
 use super::{convert, problem};
 use crate::http::{App, convert as http_convert, draining, unexpected};
-use request::{Asked, Done, Pending};
+use pipeline::Pipeline;
+use request::{Asked, Done};
 
 pub(super) use request::note_expired;
 
 /// Frames that wait to be written. More would only add delay: a client that does not read is not answered faster.
 const FRAMES: usize = 8;
-/// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;
-/// one more is refused, so that keep-alives are always read.
-const PENDING: usize = 16_384;
 /// A resume key of fewer characters could be guessed.
 const RESUME_KEY_LEAST: usize = 16;
 
@@ -73,7 +72,7 @@ struct Work {
     app: Arc<App>,
     session: SessionId,
     epoch: u64,
-    pending: Pending,
+    pipeline: Pipeline,
     held: HashSet<LeaseId>,
     losses: LossSender,
     lost: mpsc::UnboundedReceiver<Loss>,
@@ -113,10 +112,10 @@ impl Work {
             expires_at_ms: opened.expires_at.0,
         };
         let work = Self {
+            pipeline: Pipeline::new(Arc::clone(&app), opened.session_id),
             app,
             session: opened.session_id,
             epoch: status.epoch.0,
-            pending: Pending::new(),
             held: held.into_iter().collect(),
             losses,
             lost,
@@ -146,6 +145,7 @@ impl Work {
 
     async fn talk(&mut self, mut inbound: Streaming<pb::ClientFrame>, out: &Out) -> End {
         let mut drain = self.app.drain.clone();
+        let mut done = Vec::new();
         loop {
             let frame = tokio::select! {
                 biased;
@@ -156,7 +156,7 @@ impl Work {
                     },
                     Ok(None) | Err(_) => return End::Broken,
                 },
-                Some(done) = self.pending.next() => self.answers(done).await,
+                () = self.pipeline.done(&mut done) => self.answers(&mut done),
                 Some(loss) = self.lost.recv() => self.tell_loss(loss),
                 () = draining(&mut drain) => {
                     let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
@@ -179,36 +179,22 @@ impl Work {
 
     /// Takes what a client asks, in order.
     fn take(&mut self, frame: pb::ClientFrame) -> Option<End> {
-        for request in frame.requests {
-            if self.pending.len() >= PENDING {
-                let refused = Problem::new(ErrorCode::Overloaded, "too many requests of this stream wait");
-                self.pending.push(request::refused(Asked::of(&request), refused));
-            } else {
-                self.pending.push(request::ask(&self.app, self.session, request));
-            }
-        }
-        if let Some(keep_alive) = frame.keep_alive {
-            self.pending.push(request::keep_alive(&self.app, self.session, keep_alive));
-        }
+        self.pipeline.take(frame.requests, frame.keep_alive);
         frame.close.then_some(End::Closed)
     }
 
-    /// One frame with everything that is answered by now. The node answers a whole batch at once: stepping back once
-    /// lets it finish, and one write carries them all.
-    async fn answers(&mut self, first: Done) -> pb::ServerFrame {
-        tokio::task::yield_now().await;
+    /// One frame with everything that is answered by now.
+    fn answers(&mut self, done: &mut Vec<Done>) -> pb::ServerFrame {
         let mut frame = self.frame();
         let mut granted = Vec::new();
         let mut gone = Vec::new();
-        let mut next = Some(first);
-        while let Some(done) = next {
+        for done in done.drain(..) {
             match done.asked {
                 Asked::Acquire(_, lease) if done.is_grant() => granted.push(lease),
                 Asked::Release(_, lease) => gone.push(lease),
                 _ => {}
             }
             answer::put(done, &mut frame);
-            next = self.pending.next().now_or_never().flatten();
         }
         self.keep_track(&granted, &gone);
         frame
@@ -239,8 +225,10 @@ impl Work {
         let close = Command::CloseSession { session_id: self.session, by_operator: None };
         let closed = self.app.submit(None, close).await;
         let mut frame = self.frame();
-        while let Some(done) = self.pending.next().await {
-            answer::put(done, &mut frame);
+        let mut done = Vec::new();
+        while self.pipeline.pending() > 0 {
+            self.pipeline.done(&mut done).await;
+            done.drain(..).for_each(|done| answer::put(done, &mut frame));
         }
         frame.end = closed.err().map(problem::wire);
         // A client that has left does not need to hear it.
@@ -248,11 +236,10 @@ impl Work {
     }
 
     /// Keeps what waits in its place. The session's end, the wait's end or the same acquire asked again ends it.
-    fn outlive(mut self) {
+    fn outlive(self) {
         self.app.losses.forget(&self.held, &self.losses);
-        let mut pending = std::mem::take(&mut self.pending);
-        if !pending.is_empty() {
-            tokio::spawn(async move { while pending.next().await.is_some() {} });
+        if self.pipeline.pending() > 0 {
+            tokio::spawn(self.pipeline.outlive());
         }
     }
 }

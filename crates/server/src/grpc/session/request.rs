@@ -1,9 +1,5 @@
 //! What a stream asks, on its way through the node.
 
-use std::pin::Pin;
-use std::sync::Arc;
-
-use futures_util::stream::FuturesUnordered;
 use leasehold_api as api;
 use leasehold_api::Problem;
 use leasehold_core::{Command, Reply};
@@ -13,9 +9,6 @@ use leasehold_types::{LeaseId, SessionId};
 
 use super::super::convert;
 use crate::http::{App, convert as http_convert};
-
-/// Everything of one stream that is not answered yet.
-pub(super) type Pending = FuturesUnordered<Pin<Box<dyn Future<Output = Done> + Send>>>;
 
 /// What was asked, as far as the answer needs it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -75,38 +68,8 @@ impl Done {
     }
 }
 
-/// A request that is answered without the node.
-pub(super) fn refused(asked: Asked, problem: Problem) -> Pin<Box<dyn Future<Output = Done> + Send>> {
-    Box::pin(std::future::ready(Done { asked, outcome: Err(problem) }))
-}
-
-/// Brings a request to the node.
-pub(super) fn ask(
-    app: &Arc<App>,
-    session: SessionId,
-    request: pb::Request,
-) -> Pin<Box<dyn Future<Output = Done> + Send>> {
-    let asked = Asked::of(&request);
-    match command(app, session, request) {
-        Ok(command) => submit(Arc::clone(app), asked, command),
-        Err(problem) => refused(asked, problem),
-    }
-}
-
-/// Brings a keep-alive to the node.
-pub(super) fn keep_alive(
-    app: &Arc<App>,
-    session: SessionId,
-    keep_alive: pb::KeepAlive,
-) -> Pin<Box<dyn Future<Output = Done> + Send>> {
-    let asked = Asked::KeepAlive(keep_alive.id);
-    match renew_session(app, session, keep_alive) {
-        Ok(command) => submit(Arc::clone(app), asked, command),
-        Err(problem) => refused(asked, problem),
-    }
-}
-
-fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
+/// The command of a request.
+pub(super) fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
     match request.ask {
         Some(Ask::Acquire(ask)) => Ok(Command::Acquire(convert::stream_acquire(ask, session, &app.limits)?)),
         Some(Ask::Release(ask)) => Ok(Command::Release { lease_id: convert::lease_bytes(&ask.lease_id)? }),
@@ -139,7 +102,12 @@ pub(in super::super) fn note_expired(app: &App, report: Option<&pb::RenewalRepor
     }
 }
 
-fn renew_session(app: &App, session: SessionId, keep_alive: pb::KeepAlive) -> Result<Command, Problem> {
+/// The command of a keep-alive.
+pub(super) fn keep_alive(
+    app: &App,
+    session: SessionId,
+    keep_alive: pb::KeepAlive,
+) -> Result<Command, Problem> {
     note_expired(app, keep_alive.report.as_ref());
     let (missed, last_error, max_gap_ms) = convert::report(keep_alive.report);
     let seen_ended =
@@ -153,25 +121,4 @@ fn renew_session(app: &App, session: SessionId, keep_alive: pb::KeepAlive) -> Re
         max_gap_ms,
     };
     Ok(Command::RenewSession(http_convert::renew_session(session, renew, &app.limits)?))
-}
-
-fn submit(app: Arc<App>, asked: Asked, command: Command) -> Pin<Box<dyn Future<Output = Done> + Send>> {
-    Box::pin(async move {
-        let attempt = match &command {
-            Command::Acquire(acquire) => Some(app.metrics.acquire_begins(&app.tenant, acquire)),
-            _ => None,
-        };
-        let outcome = app.submit(None, command).await;
-        match (&outcome, asked) {
-            (outcome, Asked::Acquire(..)) => {
-                if let Some(attempt) = attempt {
-                    attempt.ends(outcome);
-                }
-            }
-            (Err(problem), Asked::Release(..)) => app.metrics.release_failed(problem.code),
-            (Err(problem), Asked::Renew(_) | Asked::KeepAlive(_)) => app.metrics.renewal_failed(problem.code),
-            _ => {}
-        }
-        Done { asked, outcome }
-    })
 }

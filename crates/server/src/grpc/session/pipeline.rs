@@ -1,0 +1,122 @@
+//! The requests of one stream on their way through the node: a frame goes in as one batch, and whatever one commit
+//! answers comes out as one.
+
+use std::sync::Arc;
+
+use leasehold_api::{ErrorCode, Problem};
+use leasehold_core::{Command, Reply};
+use leasehold_node::{Call, Durable, Lane, SubmitError};
+use leasehold_proto::v1 as pb;
+use leasehold_types::SessionId;
+
+use super::request::{self, Asked, Done};
+use crate::http::{App, outcome};
+use crate::metrics::Attempt;
+
+/// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;
+/// one more is refused, so that keep-alives are always read.
+const PENDING: usize = 16_384;
+
+/// See the module.
+pub(super) struct Pipeline {
+    app: Arc<App>,
+    session: SessionId,
+    lane: Lane<Tag>,
+    /// Answered without the node.
+    refused: Vec<Done>,
+    /// Reused from batch to batch.
+    answers: Vec<(Tag, Result<Durable<Reply>, SubmitError>)>,
+}
+
+/// What is kept of a request until its answer comes.
+struct Tag {
+    asked: Asked,
+    attempt: Option<Attempt>,
+}
+
+impl Pipeline {
+    pub(super) fn new(app: Arc<App>, session: SessionId) -> Self {
+        let lane = app.handle.lane();
+        Self { app, session, lane, refused: Vec::new(), answers: Vec::new() }
+    }
+
+    /// Requests that are not answered yet.
+    pub(super) fn pending(&self) -> usize {
+        self.lane.pending() + self.refused.len()
+    }
+
+    /// Takes what one frame asks, in order.
+    pub(super) fn take(&mut self, requests: Vec<pb::Request>, keep_alive: Option<pb::KeepAlive>) {
+        let mut batch = Vec::with_capacity(requests.len() + 1);
+        let mut room = PENDING.saturating_sub(self.pending());
+        for request in requests {
+            let asked = Asked::of(&request);
+            let command = if room > 0 { self.command(request) } else { Err(too_many()) };
+            room = room.saturating_sub(1);
+            self.put(asked, command, &mut batch);
+        }
+        if let Some(keep_alive) = keep_alive {
+            let asked = Asked::KeepAlive(keep_alive.id);
+            let command = request::keep_alive(&self.app, self.session, keep_alive);
+            self.put(asked, command, &mut batch);
+        }
+        self.lane.send(batch);
+    }
+
+    /// Waits until something is answered, and adds everything that is by then. Cancel-safe.
+    pub(super) async fn done(&mut self, done: &mut Vec<Done>) {
+        if self.refused.is_empty() {
+            self.lane.answers(&mut self.answers).await;
+        }
+        done.append(&mut self.refused);
+        for (tag, answer) in self.answers.drain(..) {
+            done.push(finish(&self.app, tag, outcome(answer)));
+        }
+    }
+
+    /// Stays until everything is answered, for a stream that broke: its waiters keep their places meanwhile.
+    pub(super) async fn outlive(mut self) {
+        let mut unheard = Vec::new();
+        while self.pending() > 0 {
+            self.done(&mut unheard).await;
+            unheard.clear();
+        }
+    }
+
+    fn command(&self, request: pb::Request) -> Result<Command, Problem> {
+        request::command(&self.app, self.session, request)
+    }
+
+    fn put(&mut self, asked: Asked, command: Result<Command, Problem>, batch: &mut Vec<(Tag, Call)>) {
+        match command {
+            Ok(command) => {
+                let attempt = match &command {
+                    Command::Acquire(acquire) => {
+                        Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire))
+                    }
+                    _ => None,
+                };
+                batch.push((Tag { asked, attempt }, self.app.call(None, command)));
+            }
+            Err(problem) => self.refused.push(Done { asked, outcome: Err(problem) }),
+        }
+    }
+}
+
+fn too_many() -> Problem {
+    Problem::new(ErrorCode::Overloaded, "too many requests of this stream wait")
+}
+
+/// Counts what came of a request.
+fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>) -> Done {
+    let Tag { asked, attempt } = tag;
+    if let Some(attempt) = attempt {
+        attempt.ends(&outcome);
+    }
+    match (&outcome, asked) {
+        (Err(problem), Asked::Release(..)) => app.metrics.release_failed(problem.code),
+        (Err(problem), Asked::Renew(_) | Asked::KeepAlive(_)) => app.metrics.renewal_failed(problem.code),
+        _ => {}
+    }
+    Done { asked, outcome }
+}
