@@ -60,6 +60,16 @@ const NEEDS: &[Need] = &[
     },
     Need { sign: Sign::Program("mariadbd"), source: Source::Debian("mariadb-server"), why: "MariaDB fence" },
     Need {
+        sign: Sign::Program("mariadb"),
+        source: Source::Debian("mariadb-client"),
+        why: "migrations as MariaDB's own client takes them",
+    },
+    Need {
+        sign: Sign::Program("sqlite3"),
+        source: Source::Debian("sqlite3"),
+        why: "migrations as SQLite's own shell takes them",
+    },
+    Need {
         sign: Sign::Program("redis-server"),
         source: Source::Debian("redis-server"),
         why: "Redis journal and fence",
