@@ -77,31 +77,34 @@ async fn a_server_that_starts_again_tells_what_ended_before_it_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_requests_that_wait_are_asked_again_in_frames_that_a_server_takes() {
+    // Two megabytes of them; a server takes one at a time.
+    let (resources, each) = (40, 50);
     let server = TestServer::start().await;
     let client = server.client();
-    let _held: Vec<_> = [held(&client, "a").await].into();
     let label = "x".repeat(200);
-    let waiting: Vec<_> = (0..2_000)
-        .map(|n| {
-            let mut acquire = client.acquire("a").ttl(TTL);
-            for name in 0..4 {
-                acquire = acquire.label(format!("{name}"), &label);
-            }
-            // The first ones are granted as soon as they can be; nobody else is.
-            tokio::spawn(async move { acquire.wait(Duration::from_secs(300)).await.map(|guard| (n, guard)) })
-        })
-        .collect();
-    server.until_waiters("a", 2_000).await;
+    let wait = |resource: &str| {
+        let mut acquire = client.acquire(resource).ttl(TTL);
+        for name in ["one", "two", "three", "four"] {
+            acquire = acquire.label(name, &label);
+        }
+        tokio::spawn(acquire.into_future())
+    };
+    let (mut holders, mut waiting) = (Vec::new(), Vec::new());
+    for n in 0..resources {
+        let resource = format!("r{n}");
+        holders.push(held(&client, &resource).await);
+        waiting.extend((0..each).map(|_| wait(&resource)));
+        server.until_waiters(&resource, each).await;
+    }
     server.cut();
     server.heal();
-    // Two megabytes are asked again before this one; it is answered, so all of them were taken.
-    held(&client, "b").await.release().await.unwrap();
-    assert_eq!(server.waiters("a").await, 2_000);
-    drop(_held);
-    let mut waiting = waiting.into_iter();
-    let first = timeout(PATIENCE, waiting.next().unwrap()).await.expect("the first is granted").unwrap();
-    drop(first.unwrap());
-    waiting.for_each(|task| task.abort());
+    // All of them are asked again before this one; it is answered, so they were taken.
+    held(&client, "last").await.release().await.unwrap();
+    for holder in &holders {
+        assert!(holder.checkpoint(Duration::ZERO).is_ok(), "{:?}", holder.state());
+        assert_eq!(server.waiters(holder.resource()).await, each);
+    }
+    waiting.into_iter().for_each(|waiting| waiting.abort());
 }
 
 #[tokio::test(flavor = "multi_thread")]
