@@ -188,9 +188,9 @@ impl Metrics {
     }
 
     /// Everything as text.
-    pub(crate) fn render(&self, status: &Status, survey: &Survey) -> String {
+    pub(crate) fn render(&self, status: &Status, survey: &Survey, only: Option<&TenantName>) -> String {
         let mut page = Page(String::with_capacity(16 * 1024));
-        let scopes = self.scopes.all();
+        let scopes = self.scopes.all(only.map(TenantName::as_str));
         page.by_mode(&scopes, "lock_acquire_attempts_total", "Acquires asked for", |s, mode| {
             s.attempts.load(mode)
         });
@@ -263,6 +263,18 @@ impl Metrics {
             );
         }
         page.one("node_epoch", "gauge", "The epoch in which this node serves", status.epoch.0 as f64);
+        page.one(
+            "node_generation",
+            "gauge",
+            "The life of the journal; a recovery raises it",
+            status.generation.0 as f64,
+        );
+        page.one(
+            "node_stalled",
+            "gauge",
+            "1 while commits make no progress, so that renewals are refused",
+            f64::from(u8::from(status.stalled)),
+        );
         page.one("node_queued", "gauge", "Commands that wait for the loop", status.queued as f64);
         page.count("node_takeovers_total", "Journals opened for writing by this process", &self.takeovers);
         page.count("node_shed_total", "Requests turned away because too much was waiting", &self.shed);
