@@ -77,8 +77,13 @@ pub(crate) enum Command {
     ForceRelease(ForceReleaseArgs),
     /// Read, verify or export the audit log
     Audit(AuditArgs),
-    /// What the server is and does
+    /// What the server is and does, and which nodes there are
     Status,
+    /// Finish the upgrade of a cluster
+    #[command(subcommand)]
+    Upgrade(UpgradeCommand),
+    /// Bring up several nodes on this machine, for trying out
+    DevCluster(DevClusterArgs),
     /// Copy a journal into one file
     Backup(BackupArgs),
     /// Make a journal from a backup; raises generation and tokens
@@ -473,8 +478,44 @@ pub(crate) struct RestoreArgs {
 pub(crate) struct RecoverArgs {
     #[command(flatten)]
     pub(crate) site: SiteArgs,
+    /// Every later fencing token is above this, if that is more than 2^40 above everything known here
+    #[arg(long, value_name = "N")]
+    pub(crate) token_floor: Option<u64>,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum UpgradeCommand {
+    /// Let the newer format into the journal, once no older node is alive; audited
+    Finish(OperatorArgs),
+}
+
+/// Nodes, and the engine if one is started, live in a temporary directory and end with this command.
+#[derive(Args, Debug)]
+pub(crate) struct DevClusterArgs {
+    /// The engine that holds the journal: postgres://…, etcd://…, zookeeper://…, redis://…
+    #[arg(long, value_name = "URL", env = "LEASEHOLD_JOURNAL", hide_env_values = true)]
+    pub(crate) journal: Option<String>,
+    /// Start a private engine for it instead
+    #[arg(long, value_enum, conflicts_with = "journal")]
+    pub(crate) engine: Option<DevEngine>,
+    /// How many nodes
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) nodes: usize,
+    /// Name of the cluster on the engine
+    #[arg(long, value_name = "NAME", default_value = "dev")]
+    pub(crate) cluster: String,
+    /// Keep everything in this directory instead of a temporary one
+    #[arg(long, value_name = "DIR")]
+    pub(crate) data: Option<PathBuf>,
+}
+
+/// An engine that can be started for a while.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+pub(crate) enum DevEngine {
+    /// One etcd, which must be installed.
+    Etcd,
 }
 
 #[derive(Args, Debug)]

@@ -11,6 +11,7 @@ mod bench;
 mod client;
 mod commands;
 mod duration;
+mod ending;
 mod exit;
 mod failure;
 mod output;

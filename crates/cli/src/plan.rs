@@ -10,11 +10,12 @@ use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, Resou
 use crate::args::{
     AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ElectArgs, ForceReleaseArgs,
     JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs, ServeArgs, SessionCommand,
-    SiteArgs, TopArgs, WatchArgs,
+    SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
 use crate::commands::advise::AdvisePlan;
+use crate::commands::dev_cluster::DevClusterPlan;
 use crate::commands::drill::DrillPlan;
 use crate::commands::election::Candidacy;
 use crate::commands::fence::FencePlan;
@@ -75,6 +76,13 @@ pub(crate) enum Plan {
     Bench(BenchPlan),
     /// Print a completion script.
     Completions(clap_complete::Shell),
+    /// Bring up several nodes for trying out.
+    DevCluster {
+        /// How to show it.
+        format: Format,
+        /// What.
+        plan: DevClusterPlan,
+    },
     /// Print the manual page.
     Man,
 }
@@ -97,6 +105,7 @@ pub(crate) enum Ask {
     ForceRelease { resource: ResourceName, target: Target, skip_lock_delay: bool, operator: Operator },
     Audit { resource: Option<ResourceName>, after: u64 },
     AuditVerify,
+    UpgradeFinish(Operator),
     AuditExport { resource: Option<ResourceName>, after: u64 },
     Status,
 }
@@ -143,7 +152,7 @@ pub(crate) struct Operator {
 pub(crate) enum Maintain {
     Backup { site: SiteArgs, file: PathBuf },
     Restore { site: SiteArgs, file: PathBuf, operator: Operator },
-    Recover { site: SiteArgs, operator: Operator },
+    Recover { site: SiteArgs, token_floor: Option<u64>, operator: Operator },
     Copy { from: SiteArgs, to: SiteArgs, operator: Operator },
 }
 
@@ -168,7 +177,8 @@ impl Plan {
                 maintain(Maintain::Restore { site: args.site, file: args.file, operator })
             }
             Command::Recover(args) => {
-                maintain(Maintain::Recover { site: args.site, operator: operator(args.operator)? })
+                let (site, token_floor) = (args.site, args.token_floor);
+                maintain(Maintain::Recover { site, token_floor, operator: operator(args.operator)? })
             }
             Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
             Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.server)? }),
@@ -181,6 +191,7 @@ impl Plan {
             Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
+            Command::DevCluster(args) => Ok(Self::DevCluster { format, plan: DevClusterPlan::new(args)? }),
             asked => Ok(Self::Ask { servers: servers(&cli.server)?, format, ask: ask(asked)? }),
         }
     }
@@ -207,11 +218,13 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         Command::ForceRelease(args) => force_release(args)?,
         Command::Audit(args) => audit(args)?,
         Command::Status => Ask::Status,
+        Command::Upgrade(UpgradeCommand::Finish(args)) => Ask::UpgradeFinish(operator(args)?),
         Command::Serve(_)
         | Command::Run(_)
         | Command::Elect(_)
         | Command::KeepChild(_)
         | Command::Backup(_)
+        | Command::DevCluster(_)
         | Command::Restore(_)
         | Command::Recover(_)
         | Command::Journal(_)
@@ -404,7 +417,7 @@ fn bench(args: BenchArgs, format: Format, named: &[String]) -> Result<BenchPlan,
     })
 }
 
-fn servers(named: &[String]) -> Result<Servers, Failure> {
+pub(crate) fn servers(named: &[String]) -> Result<Servers, Failure> {
     Servers::new(named, std::env::var("LEASEHOLD_SERVER").ok().filter(|list| !list.is_empty()))
 }
 

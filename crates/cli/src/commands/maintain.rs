@@ -23,8 +23,8 @@ pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, 
             let done = maintenance::restore(&file, &named(&site)?, audited(operator)).await;
             recovered(out, RESTORED, &done.map_err(failure)?)?;
         }
-        Maintain::Recover { site, operator } => {
-            let done = maintenance::recover(&named(&site)?, audited(operator)).await;
+        Maintain::Recover { site, token_floor, operator } => {
+            let done = maintenance::recover(&named(&site)?, audited(operator), token_floor).await;
             recovered(out, "recovered", &done.map_err(failure)?)?;
         }
         Maintain::Copy { from, to, operator } => {

@@ -3,6 +3,7 @@
 mod acquire;
 pub(crate) mod advise;
 mod audit;
+pub(crate) mod dev_cluster;
 pub(crate) mod drill;
 pub(crate) mod election;
 pub(crate) mod fence;
@@ -16,6 +17,7 @@ mod session;
 mod show;
 mod status;
 mod top;
+mod upgrade;
 mod watch;
 
 use std::future::Future;
@@ -63,6 +65,9 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
             block_on(Builder::new_multi_thread(), fence::fence(&mut Out::new(format), plan))
         }
         Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
+        Plan::DevCluster { format, plan } => {
+            block_on(Builder::new_current_thread(), dev_cluster::dev_cluster(&mut Out::new(format), plan))
+        }
         Plan::Completions(shell) => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
@@ -100,6 +105,7 @@ async fn answer(client: &Client, out: &mut Out, ask: Ask) -> Result<Exit, Failur
             force_release::force_release(client, out, &resource, target, skip_lock_delay, operator).await
         }
         Ask::Audit { resource, after } => audit::list(client, out, resource, after).await,
+        Ask::UpgradeFinish(operator) => upgrade::finish(client, out, operator).await,
         Ask::AuditVerify => audit::verify(client, out).await,
         Ask::AuditExport { resource, after } => audit::export(client, out, resource, after).await,
         Ask::Status => status::status(client, out).await,

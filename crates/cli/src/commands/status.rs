@@ -1,11 +1,11 @@
 //! `status`.
 
-use leasehold_api::StatusAnswer;
+use leasehold_api::{NodeSeen, StatusAnswer};
 
 use crate::client::{Call, Client};
 use crate::exit::Exit;
 use crate::failure::Failure;
-use crate::output::{Format, Out};
+use crate::output::{Format, Out, or_dash};
 
 /// Shows what the server is and does.
 pub(crate) async fn status(client: &Client, out: &mut Out) -> Result<Exit, Failure> {
@@ -34,6 +34,33 @@ pub(crate) async fn status(client: &Client, out: &mut Out) -> Result<Exit, Failu
             ),
         ),
         ("sessions", status.sessions_open.to_string()),
+        ("format", format(&status)),
     ])?;
+    out.line("")?;
+    out.table(&HEADINGS, &status.nodes.iter().map(row).collect::<Vec<_>>())?;
     Ok(Exit::Done)
+}
+
+const HEADINGS: [&str; 7] = ["NODE", "ROLE", "ADDRESS", "VERSION", "FORMAT", "LAG", "SEEN"];
+
+fn row(seen: &NodeSeen) -> Vec<String> {
+    vec![
+        seen.node.clone(),
+        seen.role.as_str().to_owned(),
+        or_dash(seen.address.as_ref()),
+        or_dash(seen.version.as_ref()),
+        seen.known_format.to_string(),
+        seen.lag.to_string(),
+        if seen.last_seen_ms == 0 { "now".into() } else { format!("{} ms ago", seen.last_seen_ms) },
+    ]
+}
+
+fn format(status: &StatusAnswer) -> String {
+    match status.format < status.known_format {
+        false => status.format.to_string(),
+        true => format!(
+            "{}, this node knows {}: `leasehold upgrade finish` when every node does",
+            status.format, status.known_format
+        ),
+    }
 }

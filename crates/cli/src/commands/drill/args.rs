@@ -36,13 +36,13 @@ pub(crate) struct DrillArgs {
     pub(crate) without_fence: bool,
     /// Your own program is both workers: a line for the shell, run with LEASEHOLD_FENCING_TOKEN and the like. It is stopped
     /// at its first line of output; it must end with 0 only if its write was accepted
-    #[arg(long, value_name = "CMD", conflicts_with_all = ["fence", "table", "delay_write", "without_fence", "pid"])]
+    #[arg(long, value_name = "CMD", conflicts_with_all = ["fence", "table", "delay_write", "without_fence"])]
     pub(crate) worker: Option<String>,
-    /// A running program is the one that is stopped: the process that holds --resource
-    #[arg(long, value_name = "PID", requires = "resource", conflicts_with_all = ["delay_write", "without_fence"])]
+    /// A running program is the one that is stopped: the process that holds --resource; --worker then is its successor
+    #[arg(long, value_name = "PID", requires_all = ["resource", "worker", "check"], conflicts_with_all = ["delay_write", "without_fence"])]
     pub(crate) pid: Option<i32>,
     /// With --worker or --pid: a line for the shell that ends with 0 if the data is as the successor left it
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", requires = "worker")]
     pub(crate) check: Option<String>,
     /// With --pid: how long the program may take to write after it was woken
     #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "2s", requires = "pid")]

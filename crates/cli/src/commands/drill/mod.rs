@@ -7,8 +7,10 @@
 mod args;
 mod crew;
 mod network;
+mod own;
 mod plan;
 mod private_server;
+mod program;
 mod protected;
 mod relay;
 mod story;
@@ -26,6 +28,7 @@ use crate::duration::ms;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::Out;
+use own::Own;
 use private_server::PrivateServer;
 use protected::{Protected, Written};
 use story::{Lag, Scene, Verdict};
@@ -43,11 +46,12 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
     };
     // Removed with the end of the drill, if it is ours.
     let _scratch = plan.scratch;
+    let own_part = plan.own;
     let scene = Scene { servers, ttl: plan.ttl, place: plan.place, lag: plan.lag };
     let mut protected = protected::open(&scene.place).await?;
     let mut timeline = Timeline::begin(out, &heading(&scene))?;
     let played = tokio::select! {
-        played = begin(&scene, own.is_some(), protected.as_mut(), &mut timeline) => played,
+        played = begin(&scene, own.is_some(), own_part.as_ref(), protected.as_mut(), &mut timeline) => played,
         stopped = interrupted() => stopped,
     };
     let removed = protected.remove().await;
@@ -63,11 +67,15 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
 async fn begin(
     scene: &Scene,
     own_server: bool,
+    own: Option<&Own>,
     protected: &mut dyn Protected,
     timeline: &mut Timeline<'_>,
 ) -> Result<Verdict, Failure> {
     if own_server {
         timeline.add(Who::Drill, "server", format!("has started a lock service on {}", scene.servers[0]))?;
+    }
+    if let Some(own) = own {
+        return own::play(scene, own, timeline).await;
     }
     protected.make().await?;
     story::play(scene, protected, timeline).await
@@ -95,20 +103,23 @@ fn heading(scene: &Scene) -> String {
 }
 
 fn closing(verdict: &Verdict) -> &'static str {
-    match (&verdict.late, verdict.lost()) {
-        (Written::Refused(_), false) => "passed: the late write was refused",
-        (Written::Refused(_), true) => {
-            "failed: the late write was refused, yet what worker B wrote is not there"
+    match (&verdict.late, verdict.intact) {
+        (Some(Written::Refused(_)), Some(true) | None) => "passed: the late write was refused",
+        (None, Some(true)) => "passed: the late write, if there was one, changed nothing",
+        (Some(Written::Accepted), Some(false)) => {
+            "failed: the late write was accepted, and what worker B wrote is lost"
         }
-        (Written::Accepted, true) => "failed: the late write was accepted, and what worker B wrote is lost",
-        (Written::Accepted, false) => "failed: the late write was accepted",
+        (Some(Written::Accepted), _) => "failed: the late write was accepted",
+        (_, Some(false)) => "failed: what worker B wrote is lost",
+        (None, None) => "failed: nothing was seen",
     }
 }
 
 fn report(scene: &Scene, verdict: &Verdict) -> Value {
     let (late, reason) = match &verdict.late {
-        Written::Accepted => ("accepted", None),
-        Written::Refused(why) => ("refused", Some(why)),
+        Some(Written::Accepted) => (Some("accepted"), None),
+        Some(Written::Refused(why)) => (Some("refused"), Some(why)),
+        None => (None, None),
     };
     json!({
         "passed": verdict.passed(),
@@ -121,5 +132,6 @@ fn report(scene: &Scene, verdict: &Verdict) -> Value {
         "lateWrite": late,
         "reason": reason,
         "found": verdict.found,
+        "intact": verdict.intact,
     })
 }

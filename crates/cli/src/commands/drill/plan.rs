@@ -5,6 +5,7 @@ use std::time::Duration;
 use leasehold_types::ResourceName;
 
 use super::args::DrillArgs;
+use super::own::{Own, Zombie};
 use super::protected::{Address, Place};
 use super::story::Lag;
 use crate::client::Servers;
@@ -21,6 +22,8 @@ pub(crate) struct DrillPlan {
     pub(super) ttl: Duration,
     pub(super) lag: Lag,
     pub(super) place: Place,
+    /// With a program of the user's own.
+    pub(super) own: Option<Own>,
     /// The file of the drill's own, when nothing else was named.
     pub(super) scratch: Option<tempfile::TempDir>,
 }
@@ -32,16 +35,23 @@ impl DrillPlan {
     /// [`Failure::Usage`], naming the argument.
     pub(crate) fn new(args: &DrillArgs, servers: Option<Servers>) -> Result<Self, Failure> {
         let named = args.fence.clone().or_else(|| std::env::var(FENCE).ok()).filter(|text| !text.is_empty());
+        let own = own(args)?;
         let (address, scratch) = match named {
+            _ if own.is_some() => (Address::Program, None),
             Some(text) => (Address::parse(&text)?, None),
             None => own_file().map(|(address, file)| (address, Some(file)))?,
         };
         let id = fresh_id();
         let resource = resource(args, &address, &id)?;
-        if args.table.is_some() && servers.is_none() {
+        if servers.is_none() && args.table.is_some() {
             let why =
                 "--table needs --server: the fence of your own table has seen tokens of your own server";
             return Err(Failure::Usage(why.into()));
+        }
+        if servers.is_none() && args.pid.is_some() {
+            return Err(Failure::Usage(
+                "--pid needs --server: the one that your program holds its lock at".into(),
+            ));
         }
         let place = Place {
             address,
@@ -53,8 +63,24 @@ impl DrillPlan {
             relay: None,
         };
         let lag = if args.delay_write { Lag::Delayed } else { Lag::Paused };
-        Ok(Self { servers, ttl: args.ttl, lag, place, scratch })
+        Ok(Self { servers, ttl: args.ttl, lag, place, own, scratch })
     }
+}
+
+fn own(args: &DrillArgs) -> Result<Option<Own>, Failure> {
+    let needs = |what: &str| Failure::Usage(format!("--pid needs {what}"));
+    let zombie = match (args.pid, args.worker.clone()) {
+        (None, None) => return Ok(None),
+        (None, Some(line)) => Zombie::Started(line),
+        (Some(pid), worker) => {
+            let successor = worker.ok_or_else(|| needs("--worker: the program that takes over"))?;
+            if args.check.is_none() {
+                return Err(needs("--check: nobody else can tell what the program wrote"));
+            }
+            Zombie::Running { pid, successor, settle: args.settle }
+        }
+    };
+    Ok(Some(Own { zombie, check: args.check.clone() }))
 }
 
 fn resource(args: &DrillArgs, address: &Address, id: &str) -> Result<ResourceName, Failure> {

@@ -48,21 +48,22 @@ pub(super) struct Scene {
 
 /// How it ended.
 pub(super) struct Verdict {
-    /// What came of the late write.
-    pub(super) late: Written,
+    /// What came of the late write, where it was seen.
+    pub(super) late: Option<Written>,
     /// What stands there in the end, where it can be read.
     pub(super) found: Option<String>,
+    /// Whether that is what the successor left, where it can be told.
+    pub(super) intact: Option<bool>,
 }
 
 impl Verdict {
     /// Whether the fence held.
     pub(super) fn passed(&self) -> bool {
-        matches!(self.late, Written::Refused(_)) && !self.lost()
-    }
-
-    /// Whether the successor's write is gone.
-    pub(super) fn lost(&self) -> bool {
-        self.found.as_deref().is_some_and(|found| found != SUCCESSOR)
+        match self.late {
+            Some(Written::Refused(_)) => self.intact != Some(false),
+            Some(Written::Accepted) => false,
+            None => self.intact == Some(true),
+        }
     }
 }
 
@@ -103,7 +104,8 @@ pub(super) async fn play(
         timeline.add(Who::Drill, "read", format!("reads what is there: {found:?}"))?;
     }
     b.release().await?;
-    Ok(Verdict { late, found })
+    let intact = found.as_deref().map(|found| found == SUCCESSOR);
+    Ok(Verdict { late: Some(late), found, intact })
 }
 
 /// Worker A, holding the lock, with one accepted write and the next one to come.
@@ -123,7 +125,7 @@ async fn holder(scene: &Scene, ways: &Ways, timeline: &mut Timeline<'_>) -> Resu
 }
 
 impl Scene {
-    fn start(&self, who: Who, servers: &[String], place: &Place) -> Result<Worker, Failure> {
+    pub(super) fn start(&self, who: Who, servers: &[String], place: &Place) -> Result<Worker, Failure> {
         let name = if who == Who::WorkerA { "worker A" } else { "worker B" };
         let plan = WorkerPlan::Holder {
             servers: servers.to_vec(),
@@ -195,7 +197,8 @@ impl Ways {
     }
 }
 
-async fn acquired(
+/// Waits until it holds the lock, and says so.
+pub(super) async fn acquired(
     worker: &mut Worker,
     who: Who,
     scene: &Scene,

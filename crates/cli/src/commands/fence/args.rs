@@ -1,11 +1,77 @@
 //! `fence`, as typed.
 
+use std::path::PathBuf;
+use std::time::Duration;
+
 use clap::{Args, Subcommand};
+
+use crate::duration;
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FenceCommand {
     /// Print the migration that fences a table, with its way back
     Sql(SqlArgs),
+    /// Serve as a reverse proxy that refuses old tokens on behalf of a service nobody can change
+    Proxy(ProxyArgs),
+    /// Serve files that refuse old tokens: the reference storage
+    Storage(StorageArgs),
+}
+
+/// Requests reach the service in the order of their tokens (X-Fencing-Token): a higher one is let through when all lower
+/// ones have been answered; from then on lower ones get 409. Requests that only read pass.
+#[derive(Args, Debug)]
+pub(crate) struct ProxyArgs {
+    /// The service, by plain HTTP
+    #[arg(long, value_name = "URL")]
+    pub(crate) upstream: String,
+    /// Which lock guards a path, such as /books/{year}=books/{year}; may be given several times, the first that fits counts
+    #[arg(long, value_name = "PATH=LOCK")]
+    pub(crate) lock: Vec<String>,
+    /// The header that names the lock, where callers are trusted to name the right one
+    #[arg(long, value_name = "HEADER")]
+    pub(crate) lock_header: Option<String>,
+    /// Let requests pass that no lock guards, instead of refusing them
+    #[arg(long)]
+    pub(crate) pass_unmatched: bool,
+    /// Where the highest tokens are kept: sqlite:PATH, postgres://… or redis://…
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "sqlite:leasehold-fence.db",
+        env = "LEASEHOLD_FENCE_STATE",
+        hide_env_values = true
+    )]
+    pub(crate) state: String,
+    /// How far it is switched on: count, shadow, canary:PERCENT, enforce or require
+    #[arg(long, default_value = "enforce")]
+    pub(crate) stage: String,
+    /// How long a request that was never answered keeps its resource closed to higher tokens
+    #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "30s")]
+    pub(crate) drain: Duration,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421")]
+    pub(crate) listen: String,
+    /// Address for /metrics and /healthz [default: none]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) admin: Option<String>,
+    /// Listen beyond loopback although callers are not authenticated
+    #[arg(long)]
+    pub(crate) insecure: bool,
+}
+
+/// Writes come as POST /v1/writes with resource, token and bytes; a token older than the newest is refused in the same
+/// step as the write.
+#[derive(Args, Debug)]
+pub(crate) struct StorageArgs {
+    /// The directory, which belongs to it alone
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+    /// Address to listen on
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7422")]
+    pub(crate) listen: String,
+    /// Listen beyond loopback although callers are not authenticated
+    #[arg(long)]
+    pub(crate) insecure: bool,
 }
 
 /// A form decides what stands between a late write and the table: a fence table that programs ask in their own

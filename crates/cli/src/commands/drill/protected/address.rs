@@ -13,6 +13,8 @@ const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, htt
 /// An address by its kind; each keeps the whole URL, as its driver wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Address {
+    /// Whatever the user's own program writes.
+    Program,
     /// A file, by its path.
     Sqlite(String),
     Postgres(String),
@@ -67,7 +69,7 @@ impl Address {
     /// Host and port, of whatever is reached over a network.
     pub(crate) fn host(&self) -> Option<String> {
         let (url, port) = match self {
-            Self::Sqlite(_) => return None,
+            Self::Program | Self::Sqlite(_) => return None,
             Self::Postgres(url) => (url, 5432),
             Self::Mariadb(url) => (url, 3306),
             Self::Redis(url) => (url, 6379),
@@ -85,7 +87,7 @@ impl Address {
     pub(super) fn through(&self, network: SocketAddr) -> Self {
         let moved = |url: &String| replace_host(url, &network.to_string());
         match self {
-            Self::Sqlite(path) => Self::Sqlite(path.clone()),
+            Self::Program | Self::Sqlite(_) => self.clone(),
             Self::Postgres(url) => Self::Postgres(moved(url)),
             Self::Mariadb(url) => Self::Mariadb(moved(url)),
             Self::Redis(url) => Self::Redis(moved(url)),
@@ -100,7 +102,7 @@ impl Address {
         match self {
             Self::Sqlite(_) | Self::Postgres(_) | Self::Mariadb(_) => Some("table"),
             Self::Redis(_) | Self::Etcd(_) => Some("key"),
-            Self::Http(_) => None,
+            Self::Program | Self::Http(_) => None,
             Self::Storage(_) => Some("file"),
         }
     }
@@ -113,6 +115,7 @@ impl Address {
     /// The word for its kind in reports.
     pub(crate) fn kind(&self) -> &'static str {
         match self {
+            Self::Program => "program",
             Self::Sqlite(_) => "sqlite",
             Self::Postgres(_) => "postgres",
             Self::Mariadb(_) => "mariadb",
@@ -128,6 +131,7 @@ impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let host = self.host().unwrap_or_default();
         match self {
+            Self::Program => f.write_str("your own program"),
             Self::Sqlite(path) => write!(f, "SQLite in {path}"),
             Self::Postgres(_) => write!(f, "PostgreSQL at {host}"),
             Self::Mariadb(_) => write!(f, "MariaDB at {host}"),

@@ -131,12 +131,35 @@ pub(super) async fn open(place: &Place) -> Result<Box<dyn Protected>, Failure> {
             Address::Mariadb(url) => Box::new(mariadb::Mariadb::connect(url, place).await?),
             Address::Redis(url) => Box::new(redis::Redis::connect(url, place).await?),
             Address::Etcd(url) => Box::new(etcd::Etcd::connect(url, place).await?),
+            Address::Program => Box::new(Nothing),
             Address::Storage(url) => Box::new(storage::Storage::new(url, place)),
             Address::Http(url) => Box::new(http::Http::new(url, place)),
         })
     };
     let late = || Failure::Fence(format!("{}: no connection in {} s", place.address, CONNECT.as_secs()));
     tokio::time::timeout(CONNECT, connecting).await.map_err(|_| late())?
+}
+
+/// What a program of the user's own writes is its affair.
+struct Nothing;
+
+#[async_trait]
+impl Protected for Nothing {
+    async fn make(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn write(&mut self, _: &Grant, _: &str) -> Result<Written, Failure> {
+        unreachable!("the program writes")
+    }
+
+    async fn read(&mut self) -> Result<Option<String>, Failure> {
+        Ok(None)
+    }
+
+    async fn remove(&mut self) -> Result<(), Failure> {
+        Ok(())
+    }
 }
 
 /// The verdict of a fence: a rejection is an answer, everything else a reason to give up.

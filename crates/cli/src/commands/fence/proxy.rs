@@ -1,0 +1,82 @@
+//! `fence proxy`: a reverse proxy in front of a service that nobody can change.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use leasehold_fence::metrics::FenceMetrics;
+use leasehold_fence::proxy::{self, Config, Naming, Proxy, Unmatched, Upstream};
+use leasehold_fence::rollout::{Rollout, Stage};
+
+use super::args::ProxyArgs;
+use super::serving::{self, Ending};
+use super::{stage, wall_time};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::plan::usage;
+
+/// What to serve, and where.
+pub(crate) struct ProxyPlan {
+    config: Config,
+    listen: SocketAddr,
+    admin: Option<SocketAddr>,
+    state: String,
+    stage: Stage,
+}
+
+impl ProxyPlan {
+    pub(super) fn new(args: &ProxyArgs) -> Result<Self, Failure> {
+        let upstream = Upstream::parse(&args.upstream)
+            .map_err(|error| Failure::Usage(format!("--upstream: {error}")))?;
+        let mut config = Config::new(upstream, naming(args)?).drain(args.drain);
+        if args.pass_unmatched {
+            config.unmatched = Unmatched::Pass;
+        }
+        let admin = args.admin.as_deref().map(|text| serving::address("--admin", text, args.insecure));
+        Ok(Self {
+            config,
+            listen: serving::address("--listen", &args.listen, args.insecure)?,
+            admin: admin.transpose()?,
+            state: args.state.clone(),
+            stage: stage("--stage", &args.stage)?,
+        })
+    }
+}
+
+/// Path rules in their order, then the header.
+fn naming(args: &ProxyArgs) -> Result<Naming, Failure> {
+    let rule = |text: &String| {
+        let wrong =
+            || Failure::Usage(format!("--lock: `{text}` is not of the form /PATH/{{NAME}}=LOCK/{{NAME}}"));
+        let (template, name) = text.split_once('=').ok_or_else(wrong)?;
+        Naming::path(template, name).map_err(|error| Failure::Usage(format!("--lock: {error}")))
+    };
+    let mut rules: Vec<Naming> = args.lock.iter().map(rule).collect::<Result<_, _>>()?;
+    rules.extend(args.lock_header.as_deref().map(Naming::header).transpose().map_err(usage)?);
+    let missing = || Failure::Usage("--lock or --lock-header must say which lock guards a request".into());
+    rules.into_iter().reduce(Naming::or).ok_or_else(missing)
+}
+
+/// Serves until it is told to stop.
+pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
+    let log = serving::log()?;
+    let ending = Ending::new()?;
+    let flights =
+        proxy::open(&plan.state).await.map_err(|error| Failure::RefusedToStart(error.to_string()))?;
+    let metrics = Arc::new(FenceMetrics::default());
+    let rollout = Arc::new(Rollout::new(plan.stage, metrics.clone(), wall_time));
+    let listener = serving::listen(plan.listen).await?;
+    let admin = match plan.admin {
+        Some(address) => Some(serving::listen(address).await?),
+        None => None,
+    };
+    let address = listener.local_addr().map_err(|error| Failure::Io { what: "no address".into(), error })?;
+    tracing::info!(event = "serving", stage = %plan.stage, "serving on http://{address}");
+    if let Some(Ok(admin)) = admin.as_ref().map(tokio::net::TcpListener::local_addr) {
+        tracing::info!(event = "serving_admin", "metrics on http://{admin}/metrics");
+    }
+    let proxy = Proxy::new(plan.config, flights, rollout, metrics);
+    let served = proxy.serve(listener, admin, ending.asked()).await;
+    log.flush();
+    served.map_err(|error| Failure::Io { what: "the proxy ended".into(), error })?;
+    Ok(Exit::Done)
+}
