@@ -50,16 +50,21 @@ impl Site {
         }
     }
 
-    async fn raise(&self, operator: Operator) -> Result<Recovered, MaintenanceError> {
+    async fn raise(
+        &self,
+        operator: Operator,
+        token_floor: Option<u64>,
+    ) -> Result<Recovered, MaintenanceError> {
+        let journal = &*self.journal;
         let recovered =
-            leasehold_node::maintenance::recover(&*self.journal, &self.data, operator, None, &RealClock);
+            leasehold_node::maintenance::recover(journal, &self.data, operator, token_floor, &RealClock);
         Ok(recovered.await?)
     }
 
     /// The last step after filling. The mark that says "filled, not yet recovered" was set by the filling itself, so it
     /// is no loss.
     async fn raise_filled(&self, operator: Operator) -> Result<Recovered, MaintenanceError> {
-        self.raise(operator).await.map(|recovered| Recovered { loss: None, ..recovered })
+        self.raise(operator, None).await.map(|recovered| Recovered { loss: None, ..recovered })
     }
 }
 
@@ -128,13 +133,18 @@ pub async fn restore(file: &Path, site: &Site, operator: Operator) -> Result<Rec
     site.raise_filled(operator).await
 }
 
-/// Accepts what is left of a damaged, regressed or copied journal, and raises generation, epoch and tokens.
+/// Accepts what is left of a damaged, regressed or copied journal, and raises generation, epoch and tokens; tokens to
+/// `token_floor` at least, where somebody knows of larger ones than journal and witness do.
 ///
 /// # Errors
 /// See [`MaintenanceError`]; asking again is safe.
-pub async fn recover(site: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
+pub async fn recover(
+    site: &Site,
+    operator: Operator,
+    token_floor: Option<u64>,
+) -> Result<Recovered, MaintenanceError> {
     site.existing().await?;
-    site.raise(operator).await
+    site.raise(operator, token_floor).await
 }
 
 /// Fills an empty journal from another one, then recovers it, so that generation, epoch and tokens are above everything

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use leasehold_node::Role;
+use leasehold_node::{NoObserver, NodeConfig, RealClock, Role, SharedJournal};
 use leasehold_server::logs::LogSink;
-use leasehold_server::{Components, RawConfig, RawJournal, Server};
+use leasehold_server::{Components, JournalConfig, RawConfig, RawJournal, Server};
 use leasehold_testbed::{Shared, etcd};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -316,4 +316,61 @@ async fn a_change_of_the_active_node_closes_no_connection_between_requests() {
     events.read_until(LAST_CHUNK).await;
     assert_eq!(used.get("/v1/status").await.json()["role"], "active");
     assert_eq!(unused.get("/v1/status").await.json()["role"], "active");
+}
+
+/// Founds a journal as a version did that knew the first format alone.
+async fn founded_by_an_older_version(cluster: &str) {
+    let (data, engine) = (TempDir::new().unwrap(), ETCD.server());
+    let url = engine.url().replace("http://", "etcd://");
+    let JournalConfig::Etcd(journal) = JournalConfig::from_url(&url, cluster).unwrap() else {
+        panic!("the URL is etcd's")
+    };
+    let mut config = NodeConfig::new("older", data.path());
+    (config.known_format, config.shared) = (1, Some(SharedJournal::new("http://127.0.0.1:1")));
+    let clock = std::sync::Arc::new(RealClock);
+    let node =
+        leasehold_node::start(config, std::sync::Arc::new(journal), clock, std::sync::Arc::new(NoObserver));
+    node.await.unwrap().shutdown().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_is_finished_once_no_older_node_is_alive() {
+    founded_by_an_older_version("upgrade").await;
+    let (active, standby) = pair("upgrade").await;
+    let status = active.get("/v1/status").await.json();
+    assert_eq!((&status["format"], &status["knownFormat"]), (&json!(1), &json!(2)));
+    // An older node knocks with nothing but its name, and so does whoever it passes on for.
+    let old = [("leasehold-forwarded", "old http://127.0.0.1:1")];
+    assert_eq!(active.connect().await.send("GET", "/readyz", &old, b"").await.status, 200);
+    let request = json!({"actorId": "ada", "reason": "all are new"});
+    let knocking = async {
+        loop {
+            active.connect().await.send("GET", "/readyz", &old, b"").await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    let refused = tokio::select! {
+        () = knocking => unreachable!("it knocks for ever"),
+        refused = async { standby.connect().await.post("/v1/upgrade/finish", request.clone()).await } => refused,
+    };
+    let answer = refused.json();
+    assert_eq!((&answer["finished"], &answer["format"]), (&json!(false), &json!(1)), "{answer}");
+    assert_eq!(answer["olderNodes"][0]["node"], "old");
+    assert_eq!(answer["olderNodes"].as_array().unwrap().len(), 1, "{answer}");
+
+    until("the older node is forgotten", async || {
+        names(&active.get("/v1/status").await.json()).iter().all(|name| !name.contains("old"))
+    })
+    .await;
+    let done = active.connect().await.post("/v1/upgrade/finish", request.clone()).await.json();
+    assert_eq!((&done["finished"], &done["before"], &done["format"]), (&json!(true), &json!(1), &json!(2)));
+    let again = active.connect().await.post("/v1/upgrade/finish", request).await.json();
+    assert_eq!((&again["finished"], &again["before"]), (&json!(true), &json!(2)));
+    until("the standby has learnt of it", async || standby.get("/v1/status").await.json()["format"] == 2)
+        .await;
+    assert_eq!(standby.acquire("r", 0).await.json()["acquired"], true, "with proof, from now on");
+    active.connect().await.send("GET", "/readyz", &old, b"").await.problem(503, "not_active");
+    let audit = active.get("/v1/audit").await.json();
+    assert_eq!(audit["entries"][0]["action"], "UPGRADE_FINISH");
+    assert_eq!(audit["entries"].as_array().unwrap().len(), 1);
 }

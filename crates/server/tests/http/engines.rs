@@ -197,7 +197,7 @@ async fn backup_restore_and_recover_work_on_an_engine() {
     let file = data.path().join("backup");
     let missing = maintenance::backup(&site("nobodys"), &file).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
-    let missing = maintenance::recover(&site("nobodys"), operator()).await.unwrap_err();
+    let missing = maintenance::recover(&site("nobodys"), operator(), None).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
 
     let server = start(written(engine.url(), "first", data.path())).await;
@@ -206,7 +206,7 @@ async fn backup_restore_and_recover_work_on_an_engine() {
     assert!(summary.tail.slot.0 >= 1);
     let later = token(&acquire(&server, "later").await);
     server.shutdown().await.unwrap();
-    let recovered = maintenance::recover(&site("first"), operator()).await.unwrap();
+    let recovered = maintenance::recover(&site("first"), operator(), None).await.unwrap();
     assert!(recovered.token_floor > later);
 
     let restored = maintenance::restore(&file, &site("second"), operator()).await.unwrap();

@@ -96,13 +96,13 @@ async fn a_backup_is_restored_above_every_token() {
 #[tokio::test]
 async fn recovery_raises_the_generation() {
     let data = TempDir::new().unwrap();
-    let missing = maintenance::recover(&Site::embedded(data.path()), operator()).await.unwrap_err();
+    let missing = maintenance::recover(&Site::embedded(data.path()), operator(), None).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
     let server = start(data.path()).await.unwrap();
     let before = acquire(&server, "a").await;
     let generation = server.handle().status().generation;
     server.shutdown().await.unwrap();
-    let recovered = maintenance::recover(&Site::embedded(data.path()), operator()).await.unwrap();
+    let recovered = maintenance::recover(&Site::embedded(data.path()), operator(), None).await.unwrap();
     assert!(recovered.generation > generation);
     let server = start(data.path()).await.unwrap();
     assert_eq!(server.handle().status().generation, recovered.generation);
