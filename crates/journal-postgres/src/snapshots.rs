@@ -65,8 +65,9 @@ impl PostgresSnapshots {
         if !switched.is_empty() {
             return Ok(Outcome::Committed);
         }
-        let beat = connection.query(sql::BEAT, &[&name, &epoch, &nonce]).await?;
-        Ok(if beat.is_empty() { Outcome::Fenced } else { Outcome::Conflict(None) })
+        let beat = connection.query(sql::BEAT, &[&name, &epoch, &nonce, &0_i64]).await?;
+        let is_current = beat.first().is_some_and(|row| row.get(1));
+        Ok(if is_current { Outcome::Conflict(None) } else { Outcome::Fenced })
     }
 
     /// Removes what nobody reads any more. What fails here is done by the next snapshot: the mark is durable already.

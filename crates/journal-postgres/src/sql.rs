@@ -80,23 +80,26 @@ pub(crate) const CLAIM: &str = "UPDATE leasehold.head
 
 /// Commits a batch (J1). The update takes the row lock that the claim takes, so one of the two is first; it checks
 /// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened. A journal
-/// in which something was committed is recovered.
-/// $1 name, $2 epoch, $3 nonce, $4 slot, $5 batch id, $6 hash before, $7 hash, $8 body.
+/// in which something was committed is recovered. The answer repeats the number of the question.
+/// $1 name, $2 epoch, $3 nonce, $4 slot, $5 batch id, $6 hash before, $7 hash, $8 body, $9 question.
 pub(crate) const APPEND: &str = "WITH ours AS (
         UPDATE leasehold.head SET tail = $4, hash = $7, stage = 2
         WHERE name = $1 AND epoch = $2 AND nonce = $3 AND tail = $4::bigint - 1 AND hash = $6
-        RETURNING 1)
-    INSERT INTO leasehold.slots (name, slot, epoch, batch_id, prev, hash, body)
-    SELECT $1, $4, $2, $5::bytea, $6, $7, $8::bytea FROM ours RETURNING slot";
+        RETURNING 1),
+    done AS (
+        INSERT INTO leasehold.slots (name, slot, epoch, batch_id, prev, hash, body)
+        SELECT $1, $4, $2, $5::bytea, $6, $7, $8::bytea FROM ours RETURNING 1)
+    SELECT $9::bigint, EXISTS (SELECT FROM done)";
 
-/// What is in the way of an append that was not done. $1 name, $2 slot.
-pub(crate) const LOOK: &str = "SELECT h.epoch, h.nonce, s.batch_id, s.hash, s.epoch
+/// What is in the way of an append that was not done. $1 name, $2 slot, $3 question.
+pub(crate) const LOOK: &str = "SELECT $3::bigint, h.epoch, h.nonce, s.batch_id, s.hash, s.epoch
     FROM leasehold.head h LEFT JOIN leasehold.slots s ON s.name = h.name AND s.slot = $2 WHERE h.name = $1";
 
 /// The sign of life, and the confirmation: a committed write, which a deposed primary cannot make (J7, J15).
-/// $1 name, $2 epoch, $3 nonce.
-pub(crate) const BEAT: &str = "UPDATE leasehold.head SET beat = beat + 1
-    WHERE name = $1 AND epoch = $2 AND nonce = $3 RETURNING beat";
+/// $1 name, $2 epoch, $3 nonce, $4 question.
+pub(crate) const BEAT: &str = "WITH ours AS (
+        UPDATE leasehold.head SET beat = beat + 1 WHERE name = $1 AND epoch = $2 AND nonce = $3 RETURNING 1)
+    SELECT $4::bigint, EXISTS (SELECT FROM ours)";
 
 /// The head as standbys watch it. $1 name.
 pub(crate) const HEAD: &str = "SELECT cluster, epoch, nonce, tail, hash, beat

@@ -1,12 +1,14 @@
 //! The one writer of an epoch.
 
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
 use tokio::time::error::Elapsed;
-use tokio_postgres::Statement;
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Row, Statement};
 
 use crate::connection::{Connection, Connector, Trouble};
 use crate::row::{self, number};
@@ -29,6 +31,8 @@ pub(crate) struct WriteLink {
     append: Statement,
     look: Statement,
     beat: Statement,
+    /// The number of the last question.
+    questions: AtomicI64,
 }
 
 impl WriteLink {
@@ -36,7 +40,24 @@ impl WriteLink {
         let append = connection.prepare(sql::APPEND).await?;
         let look = connection.prepare(sql::LOOK).await?;
         let beat = connection.prepare(sql::BEAT).await?;
-        Ok(Self { connection, append, look, beat })
+        Ok(Self { connection, append, look, beat, questions: AtomicI64::new(0) })
+    }
+
+    /// Asks with a number of its own, as the last parameter, that the answer repeats in its first column. The protocol
+    /// has no such numbers: were one message ever delivered twice on the way, every later question would be given the
+    /// answer of the one before it, and a beat's yes would be taken for an append's.
+    async fn ask(
+        &self,
+        statement: &Statement,
+        parameters: &[&(dyn ToSql + Sync)],
+    ) -> Result<Option<Row>, Trouble> {
+        let number = self.questions.fetch_add(1, Ordering::Relaxed);
+        let numbered: Vec<&(dyn ToSql + Sync)> = parameters.iter().copied().chain([&number as _]).collect();
+        let mut rows = self.connection.run(statement, &numbered).await?;
+        if rows.iter().any(|row| row.try_get::<_, i64>(0).ok() != Some(number)) {
+            return Err(Trouble::Unknown("the engine answered another question".to_owned()));
+        }
+        Ok(rows.pop())
     }
 
     /// One attempt to commit a batch: whether the engine has done it.
@@ -46,25 +67,22 @@ impl WriteLink {
         let (nonce, id): (&[u8], [u8; 16]) = (holder.nonce.as_bytes(), batch.id.0.to_be_bytes());
         let (id, prev, hash, body): (&[u8], &[u8], &[u8], &[u8]) =
             (&id, &batch.prev_hash.0, &hash.0, &batch.body);
-        let rows = self
-            .connection
-            .run(&self.append, &[&name, &epoch, &nonce, &slot, &id, &prev, &hash, &body])
-            .await?;
-        Ok(!rows.is_empty())
+        let done = self.ask(&self.append, &[&name, &epoch, &nonce, &slot, &id, &prev, &hash, &body]).await?;
+        is_yes(done)
     }
 
     /// Tells why the engine has not appended: fenced, ours already, or something else is in the way.
     async fn explain(&self, name: &str, holder: Holder, batch: &Batch) -> Result<Outcome, Trouble> {
-        let rows = self.connection.run(&self.look, &[&name, &number(batch.slot.0)]).await?;
-        let Some(row) = rows.first().filter(|row| is_held_by(row, holder)) else {
+        let found = self.ask(&self.look, &[&name, &number(batch.slot.0)]).await?;
+        let Some(row) = found.filter(|row| is_held_by(row, holder)) else {
             return Ok(Outcome::Fenced);
         };
-        let Some(id) = row::batch_id(row, 2) else {
+        let Some(id) = row::batch_id(&row, 3) else {
             return Ok(Outcome::Conflict(None));
         };
         // The hash is over slot, epoch, id, body and all before: the same hash is the same batch in the same place,
         // be it from an earlier epoch.
-        if row::hash(row, 3) == Some(chain(batch, Epoch(row::counter(row, 4)))) {
+        if row::hash(&row, 4) == Some(chain(batch, Epoch(row::counter(&row, 5)))) {
             // Seen is not durable: a primary that is cut off from its standbys shows what it has not replicated. A
             // committed write behind it in the same log is proof.
             return self.beat(name, holder).await;
@@ -74,13 +92,19 @@ impl WriteLink {
 
     pub(crate) async fn beat(&self, name: &str, holder: Holder) -> Result<Outcome, Trouble> {
         let nonce: &[u8] = holder.nonce.as_bytes();
-        let rows = self.connection.run(&self.beat, &[&name, &number(holder.epoch.0), &nonce]).await?;
-        Ok(if rows.is_empty() { Outcome::Fenced } else { Outcome::Committed })
+        let done = self.ask(&self.beat, &[&name, &number(holder.epoch.0), &nonce]).await?;
+        Ok(if is_yes(done)? { Outcome::Committed } else { Outcome::Fenced })
     }
 }
 
-fn is_held_by(row: &tokio_postgres::Row, holder: Holder) -> bool {
-    row::counter(row, 0) == holder.epoch.0 && row::fixed(row, 1) == Some(*holder.nonce.as_bytes())
+/// The second column of an answer that always has one row.
+fn is_yes(answer: Option<Row>) -> Result<bool, Trouble> {
+    let yes = answer.and_then(|row| row.try_get(1).ok());
+    yes.ok_or_else(|| Trouble::Unknown("the engine answered another question".to_owned()))
+}
+
+fn is_held_by(row: &Row, holder: Holder) -> bool {
+    row::counter(row, 1) == holder.epoch.0 && row::fixed(row, 2) == Some(*holder.nonce.as_bytes())
 }
 
 pub(crate) struct PostgresWriter {

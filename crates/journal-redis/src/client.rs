@@ -58,7 +58,8 @@ impl Client {
 
     pub(crate) async fn run(&self, txn: &Txn) -> Result<Answer, Trouble> {
         let mut connection = self.connection.clone();
-        txn.run(&mut connection, &self.keys).await.map_err(|error| judge(&error))
+        let answer = txn.run(&mut connection, &self.keys).await.map_err(|error| judge(&error))?;
+        answer.ok_or_else(|| Trouble("the engine answered another question".to_owned()))
     }
 
     /// Any other command.

@@ -1,6 +1,7 @@
 //! What one call of the script does.
 
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use redis::aio::MultiplexedConnection;
@@ -61,14 +62,18 @@ impl Txn {
     }
 
     /// Has the engine do it. A script that Redis does not know yet is loaded; that attempt has certainly done nothing.
+    /// `None` if the answer is that of another question: Redis numbers nothing, so that after one message which was
+    /// delivered twice on the way every later question would be given the answer of the one before it.
     pub(crate) async fn run(
         &self,
         connection: &mut MultiplexedConnection,
         keys: &Keys,
-    ) -> RedisResult<Answer> {
+    ) -> RedisResult<Option<Answer>> {
+        static QUESTIONS: AtomicU64 = AtomicU64::new(0);
+        let question = QUESTIONS.fetch_add(1, Ordering::Relaxed).to_string();
         let mut call = SCRIPT.prepare_invoke();
         call.key(&keys.head).key(&keys.slots).key(&keys.chunks);
-        call.arg(self.compare.len());
+        call.arg(&question).arg(self.compare.len());
         for (field, value) in &self.compare {
             call.arg(*field).arg(u8::from(value.is_some())).arg(value.as_deref().unwrap_or_default());
         }
@@ -82,8 +87,12 @@ impl Txn {
                 call.arg(*table as u8).arg(field);
             }
         }
-        let mut answer: Vec<Option<Vec<u8>>> = call.invoke_async(connection).await?;
-        let values = answer.split_off(1).into_iter().map(|value| value.map(Bytes::from)).collect();
-        Ok(Answer { succeeded: answer.first().is_some_and(|done| done.as_deref() == Some(b"1")), values })
+        let answer: Vec<Option<Vec<u8>>> = call.invoke_async(connection).await?;
+        let mut parts = answer.into_iter().map(|value| value.map(Bytes::from));
+        if parts.next().flatten().as_deref() != Some(question.as_bytes()) {
+            return Ok(None);
+        }
+        let succeeded = parts.next().flatten().as_deref() == Some(b"1");
+        Ok(Some(Answer { succeeded, values: parts.collect() }))
     }
 }

@@ -1,13 +1,13 @@
 //! Starts real engines for tests, each in a directory of its own and on free ports of 127.0.0.1.
 //!
-//! [`postgres`], [`mariadb`], [`redis`], [`etcd`], [`etcd_cluster`] and [`zookeeper`] return a [`Server`]: a guard with
+//! [`postgres`], [`mariadb`], [`redis`], [`etcd`], [`etcd_cluster`], [`zookeeper`] and [`zookeeper_ensemble`] return a [`Server`]: a guard with
 //! the address of the engine. Dropping it, also by a panic, ends the processes it started, by their ids, and removes
 //! the directory. When the test process itself is killed, the kernel ends the engines with it; the directory then
 //! stays in the temporary directory.
 //!
 //! Engines run with their durability on. Speed bought with durability is asked for by name: [`Setup::without_fsync`].
 //! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures. A [`Proxy`]
-//! in front of any of them does what networks do. [`Seed`] is chance that can be repeated.
+//! in front of any of them does what networks do, a [`Network`] of namespaces what cables do. [`Seed`] is chance that can be repeated.
 //!
 //! What it does not do: install anything, use a running service of the machine, or hide a missing engine. When a
 //! program is not found, the call panics with the name of the Debian package that has it.
@@ -23,7 +23,9 @@ mod keeper;
 mod mariadb;
 mod member;
 mod memory;
+mod network;
 mod postgres;
+mod postgres_pair;
 mod proxy;
 mod redis;
 mod seed;
@@ -32,6 +34,8 @@ mod setup;
 mod shared;
 mod zookeeper;
 
+pub use network::{Network, Place};
+pub use postgres_pair::PostgresPair;
 pub use proxy::{Fault, Passage, Proxy};
 pub use seed::Seed;
 pub use server::Server;
@@ -90,5 +94,10 @@ pub fn zookeeper() -> Server {
 
 /// A stand-alone ZooKeeper with chosen settings, each a line `name=value` of its configuration file.
 pub fn zookeeper_with(setup: &Setup) -> Server {
-    server::start("ZooKeeper", || zookeeper::launch(setup))
+    server::start("ZooKeeper", || zookeeper::launch(1, setup))
+}
+
+/// A ZooKeeper ensemble; [`Server::endpoints`] has one address for each member, the URL all of them.
+pub fn zookeeper_ensemble(members: usize) -> Server {
+    server::start("ZooKeeper", || zookeeper::launch(members, &Setup::default()))
 }

@@ -1,36 +1,77 @@
-//! ZooKeeper, stand-alone.
+//! ZooKeeper, stand-alone or as an ensemble.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
-use rustix::process::Signal;
+use rustix::process::{Signal, geteuid};
 
 use crate::find;
-use crate::member::Launch;
+use crate::member::{Launch, NOBODY};
 use crate::server::{Plan, directory, free_port, text};
 use crate::setup::Setup;
 
-pub(crate) fn launch(setup: &Setup) -> Plan {
-    let (dir, port) = (directory("zookeeper"), free_port());
-    let (data, port_text) = (text(&dir.path().join("data")), port.to_string());
-    let ours = [("tickTime", "500"), ("dataDir", &data), ("clientPort", &port_text)];
-    let fixed = [("clientPortAddress", "127.0.0.1"), ("admin.enableServer", "false")];
+/// Ports for clients, for followers, and for elections.
+struct Ports {
+    client: u16,
+    peer: u16,
+    election: u16,
+}
+
+pub(crate) fn launch(members: usize, setup: &Setup) -> Plan {
+    assert!(members > 0, "an ensemble has at least one member");
+    let dir = directory("zookeeper");
+    let ports: Vec<_> = (0..members)
+        .map(|_| Ports { client: free_port(), peer: free_port(), election: free_port() })
+        .collect();
+    let ensemble: Vec<_> = ports
+        .iter()
+        .enumerate()
+        .map(|(n, port)| (format!("server.{}", n + 1), format!("127.0.0.1:{}:{}", port.peer, port.election)))
+        .collect();
+    let ensemble = if members == 1 { Vec::new() } else { ensemble };
+    let launch = |(n, port): (usize, &Ports)| member(n, port.client, &ensemble, dir.path(), setup);
+    let launches = ports.iter().enumerate().map(launch).collect();
+    let endpoints: Vec<_> = ports.iter().map(|port| format!("127.0.0.1:{}", port.client)).collect();
+    Plan { members: launches, url: endpoints.join(","), endpoints, dir }
+}
+
+fn member(n: usize, port: u16, ensemble: &[(String, String)], dir: &Path, setup: &Setup) -> Launch {
+    let data_dir = dir.join(format!("data-{n}"));
+    let (data, port) = (text(&data_dir), port.to_string());
+    let ours = [("tickTime", "500"), ("dataDir", &data), ("clientPort", &port), ("initLimit", "20")];
+    let fixed = [("clientPortAddress", "127.0.0.1"), ("admin.enableServer", "false"), ("syncLimit", "6")];
     let sync = [("forceSync", if setup.fsync() { "yes" } else { "no" })];
-    let all = ours.into_iter().chain(fixed).chain(sync).chain(setup.settings());
+    let peers = ensemble.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    let all = ours.into_iter().chain(fixed).chain(sync).chain(peers).chain(setup.settings());
     let lines: String = all.map(|(name, value)| format!("{name}={value}\n")).collect();
-    let config = dir.path().join("zoo.cfg");
-    fs::write(&config, lines).expect("the directory is fresh");
-    fs::set_permissions(&config, std::os::unix::fs::PermissionsExt::from_mode(0o644))
-        .expect("the file is ours");
+    let config = dir.join(format!("zoo-{n}.cfg"));
+    write(&config, &lines);
+    if !ensemble.is_empty() {
+        fs::create_dir(&data_dir).expect("the directory is fresh");
+        write(&data_dir.join("myid"), &(n + 1).to_string());
+        if geteuid().is_root() {
+            std::os::unix::fs::chown(&data_dir, Some(NOBODY), Some(NOBODY)).expect("root may give it away");
+        }
+    }
+    // The last line that ZooKeeper prints while it starts; in an ensemble, once there is a quorum.
+    let ready = if ensemble.is_empty() { "ZooKeeper audit is" } else { " - broadcast" };
+    let program = find::program("java", "default-jre-headless");
+    Launch { program, args: java(&config), ready, stop: Signal::KILL, leftover: None }
+}
+
+fn java(config: &Path) -> Vec<String> {
     let jars = [find::file("/usr/share/java/zookeeper.jar", "zookeeper")];
     // Without it ZooKeeper prints nothing, and nobody knows when it serves.
     let log = [find::file("/usr/share/java/slf4j-simple.jar", "libslf4j-java")];
     let classes: Vec<_> = jars.iter().chain(&log).map(|jar| text(jar)).collect();
     let mut args =
         vec!["-cp".to_owned(), classes.join(":"), "-Xmx256m".into(), "-XX:TieredStopAtLevel=1".into()];
-    args.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned(), text(&config)]);
-    let program = find::program("java", "default-jre-headless");
-    // The last line that ZooKeeper prints while it starts.
-    let member = Launch { program, args, ready: "ZooKeeper audit is", stop: Signal::KILL, leftover: None };
-    let url = format!("127.0.0.1:{port}");
-    Plan { dir, members: vec![member], endpoints: vec![url.clone()], url }
+    args.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned(), text(config)]);
+    args
+}
+
+fn write(file: &Path, content: &str) {
+    fs::write(file, content).expect("the directory is fresh");
+    fs::set_permissions(file, fs::Permissions::from_mode(0o644)).expect("the file is ours");
 }

@@ -69,6 +69,27 @@ async fn an_answer_that_was_lost_is_found_to_be_ours() {
 }
 
 #[tokio::test]
+async fn an_answer_to_another_question_is_not_taken_for_ones_own() {
+    let server = redis();
+    let proxy = Proxy::before(server.addresses()[0]);
+    let mut node = Node::open(&journal(&proxy.in_url(server.url()))).await;
+    for round in 1..=30 {
+        // Delivered twice, the beat is answered twice: the second answer must not be the append's.
+        proxy.inject(Fault::Duplicate);
+        let beat = node.opened.writer.beat().await;
+        assert!(beat == Outcome::Committed || is_unknown(&beat), "round {round}: {beat:?}");
+        let batch = node.batch("after a doubled beat");
+        let mut outcome = node.append(&batch).await;
+        while is_unknown(&outcome) {
+            outcome = node.append(&batch).await;
+        }
+        assert_eq!(outcome, Outcome::Committed, "round {round}");
+        let mut reader = journal(server.url()).reader().await.unwrap();
+        assert_eq!(read_all(reader.as_mut()).await.len(), round, "committed is there");
+    }
+}
+
+#[tokio::test]
 async fn a_stale_writer_is_fenced_in_everything_it_does() {
     let server = redis();
     let journal = journal(server.url());
