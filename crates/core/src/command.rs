@@ -292,6 +292,8 @@ pub enum Query {
         /// At most so many.
         page_size: usize,
     },
+    /// What the tenant has.
+    Usage,
     /// Recompute the audit chain.
     AuditVerify,
     /// Credentials of every tenant in id order.

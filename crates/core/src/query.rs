@@ -28,6 +28,10 @@ impl LockTable {
                 self.list_audit(tenant, resource.as_ref(), after, page_size)
             }
             Query::Credentials { after, page_size } => self.list_credentials(after, page_size),
+            Query::Usage => Reply::Usage {
+                usage: self.journaled.usages.of(tenant.as_str()),
+                waiters: self.queues.of_tenant(tenant),
+            },
             Query::AuditVerify => Reply::AuditVerified(self.journaled.audit.verify()),
         }
     }

@@ -71,6 +71,13 @@ pub enum Reply {
         /// The audit entry that says so.
         audit_seq: u64,
     },
+    /// Answer to [`crate::Query::Usage`].
+    Usage {
+        /// What is live of the tenant.
+        usage: crate::Usage,
+        /// How many of it wait.
+        waiters: usize,
+    },
     /// Answer to [`crate::Query::Credentials`].
     Credentials {
         /// By id.

@@ -1,14 +1,15 @@
 //! The Leasehold server: HTTP in front of a node, with configuration, metrics and logs.
 //!
 //! It decodes requests, hands commands to the node and tells what came of them. It decides nothing about locks and
-//! keeps no state of them. There is no authentication here yet: an open server listens on a loopback address, and
-//! refuses any other unless told that this is wanted.
+//! keeps no state of them. An open server listens on a loopback address; on any other, callers show who they are over TLS,
+//! unless it was said that neither is wanted.
 //!
 //! - [`serve`] is what the command line calls: runs until a signal, in one call.
 //! - [`Server`] runs inside a process, for tests and for those who embed it.
 //! - [`RawConfig`] is what was written, [`Config`] what it means.
 //! - [`maintenance`] backs up, restores, recovers and copies a journal.
 
+mod auth;
 mod config;
 mod error;
 mod forwarding;

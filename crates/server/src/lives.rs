@@ -8,15 +8,15 @@ use std::sync::Arc;
 use http::HeaderValue;
 use leasehold_journal::Journal;
 use leasehold_node::{Clock, Handle, NodeConfig, Observer, Running, SharedJournal, StartError, StopReason};
-use leasehold_types::TenantName;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
-use crate::config::{Config, patience};
+use crate::auth::{Access, Tenants, make_first};
+use crate::config::{Config, Policies, patience};
 use crate::error::ServeError;
 use crate::grpc::Losses;
 use crate::http::forward::{Connections, Forward};
-use crate::http::{App, draining};
+use crate::http::{App, Base, draining};
 use crate::metrics::Metrics;
 use crate::peers::{KNOCK, Peers};
 
@@ -28,9 +28,10 @@ pub(crate) struct Parts {
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) losses: Arc<Losses>,
-    pub(crate) watchers: Arc<Semaphore>,
+    pub(crate) tenants: Arc<Tenants>,
     pub(crate) connections: Connections,
     pub(crate) peers: Arc<Peers>,
+    pub(crate) policies: Arc<Policies>,
 }
 
 impl Parts {
@@ -38,6 +39,7 @@ impl Parts {
     pub(crate) async fn open(&self, shared_at: Option<&str>) -> Result<Running, StartError> {
         let mut node = NodeConfig::new(self.config.node.as_str(), &self.config.data);
         node.correctness_despite_loss = self.config.accept_lossy;
+        node.quotas = self.config.tenants.quotas();
         node.shared = shared_at.map(SharedJournal::new);
         let (journal, clock) = (Arc::clone(&self.journal), Arc::clone(&self.clock));
         leasehold_node::start(node, journal, clock, Arc::clone(&self.observer)).await
@@ -52,7 +54,7 @@ impl Parts {
         let (connections, own) = (&self.connections, &handle);
         let forward = elsewhere
             .map(|active| Forward::new(connections.clone(), active, &from, own.clone(), draining.clone()));
-        let app = App {
+        let base = Base {
             epoch: HeaderValue::from_str(&epoch).expect("a UUID and a number are a valid header"),
             handle,
             forward,
@@ -62,12 +64,25 @@ impl Parts {
             hosts: self.config.hosts.clone(),
             address: address.to_owned(),
             metrics: Arc::clone(&self.metrics),
-            tenant: TenantName::default_tenant(),
-            watchers: Arc::clone(&self.watchers),
+            access: if self.config.protected { Access::Protected } else { Access::Open },
+            clock: Arc::clone(&self.clock),
+            tenants: Arc::clone(&self.tenants),
+            policies: Arc::clone(&self.policies),
             drain: draining,
             losses: Arc::clone(&self.losses),
         };
-        (Arc::new(app), drain)
+        (Arc::new(App::new(base)), drain)
+    }
+
+    /// Lets somebody in, if nobody may come in yet: on the active node of a protected server.
+    pub(crate) fn let_first_in(&self, handle: Handle) -> impl Future<Output = ()> + Send + use<> {
+        let (clock, data) = (Arc::clone(&self.clock), self.config.data.clone());
+        let (protected, is_shared) = (self.config.protected, self.config.journal.is_remote());
+        async move {
+            if protected {
+                make_first(&handle, &*clock, &data, is_shared).await;
+            }
+        }
     }
 }
 
@@ -108,6 +123,7 @@ impl Lives {
                 Ok(()) = active.changed() => {
                     self.change(handle.clone());
                     self.knock();
+                    tokio::spawn(self.parts.let_first_in(handle.clone()));
                 }
                 _ = knock.tick() => self.knock(),
             }

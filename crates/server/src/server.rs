@@ -6,10 +6,11 @@ use std::sync::Arc;
 use leasehold_journal::Journal;
 use leasehold_node::{Clock, Handle, RealClock, StopReason};
 use tokio::net::TcpListener;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::info;
 
+use crate::auth::Tenants;
 use crate::config::Config;
 use crate::error::ServeError;
 use crate::grpc::Losses;
@@ -81,6 +82,8 @@ impl Server {
                 }
             },
         };
+        // Before anybody can ask: whoever starts a protected server finds the first credential where it was promised.
+        parts.let_first_in(running.handle()).await;
         let (stop, stopping) = watch::channel(false);
         let (lives, app) = Lives::new(parts, url(address), &running);
         let accepting = tokio::spawn(accept::serve(listener, app.clone(), stopping.clone()));
@@ -162,8 +165,9 @@ fn parts(config: Config, components: Components) -> Parts {
     let metrics = Arc::new(Metrics::new(log.clone()));
     let losses = Arc::new(Losses::start());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
-    let watchers = Arc::new(Semaphore::new(config.limits.watchers));
+    let tenants = Arc::new(Tenants::new(config.tenants.clone(), config.limits.watchers, Arc::clone(&clock)));
+    let policies = Arc::new(config.policies.clone());
     let peers = Arc::new(Peers::new(Arc::clone(&clock)));
     let connections = Connections::new();
-    Parts { config, journal, clock, observer, metrics, losses, watchers, connections, peers }
+    Parts { config, journal, clock, observer, metrics, losses, tenants, policies, connections, peers }
 }

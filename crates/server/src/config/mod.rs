@@ -1,7 +1,9 @@
 //! Configuration: defaults < file < environment < flags. [`RawConfig`] is what was written, [`Config`] is what it means.
 
+mod access;
 mod duration;
 mod journal;
+mod policy;
 mod raw;
 mod settings;
 
@@ -11,8 +13,10 @@ use std::time::Duration;
 
 use leasehold_types::{TtlBounds, limits};
 
+pub use access::{RawTenant, RawTls, TenantLimit, TenantLimits, TlsFiles};
 pub use duration::{InvalidDuration, WrittenDuration};
 pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
+pub use policy::{Policies, Policy, RawPolicy, Undeclared};
 pub use raw::{RawConfig, RawLimits};
 pub use settings::{SETTINGS, Setting, settings_table};
 
@@ -47,8 +51,16 @@ pub struct Config {
     pub journal: JournalConfig,
     /// Grant correctness locks although the journal can lose them.
     pub accept_lossy: bool,
+    /// Callers must show who they are.
+    pub protected: bool,
+    /// Where certificates are; without them connections are in the clear.
+    pub tls: Option<TlsFiles>,
     /// Bounds on what callers may ask.
     pub limits: Limits,
+    /// What each tenant may have.
+    pub tenants: TenantLimits,
+    /// What is said of names.
+    pub policies: Policies,
 }
 
 /// Which `Host` a request may name, so that no web page reaches an open server under a name of its own.
@@ -110,14 +122,20 @@ impl RawConfig {
     /// A value out of its bounds, or a mixture that would be unsafe.
     pub fn resolve(self) -> Result<Config, ConfigError> {
         let insecure = self.insecure.unwrap_or(false);
-        let listen = listen_address(self.listen.as_deref().unwrap_or(DEFAULT_LISTEN), insecure)?;
+        let listen = listen_address(self.listen.as_deref().unwrap_or(DEFAULT_LISTEN))?;
+        let tls = self.tls.resolve()?;
+        let protected = access::is_protected(listen, self.auth, tls.is_some(), insecure)?;
         let cluster = self.cluster.as_deref().unwrap_or(DEFAULT_CLUSTER);
         // A password is looked up where it is used: no layer of settings that could be shown has it.
         let environment = |name: &str| std::env::var(name).ok();
         Ok(Config {
             journal: self.journal.unwrap_or(RawJournal::Embedded {}).resolve(cluster, environment)?,
             accept_lossy: self.accept_correctness_locks_on_lossy_journal.unwrap_or(false),
-            hosts: host_policy(listen, self.allowed_hosts.unwrap_or_default())?,
+            hosts: host_policy(listen, protected, self.allowed_hosts.unwrap_or_default())?,
+            protected,
+            tls,
+            tenants: TenantLimits::resolve(&self.tenants)?,
+            policies: Policies::resolve(self.policies, self.undeclared.unwrap_or_default())?,
             listen,
             data: self.data.unwrap_or_else(|| DEFAULT_DATA.into()),
             node: node_name(self.node)?,
@@ -129,42 +147,46 @@ impl RawConfig {
 }
 
 impl Config {
+    /// How its URL begins.
+    pub(crate) const fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
     /// Whether other nodes can reach this one where it says it is: needed as soon as a journal is shared.
     pub(crate) fn check_address(&self) -> Result<(), ConfigError> {
         let wrong = |detail: String| Err(ConfigError::new("advertise", detail));
         match &self.advertise {
-            Some(url) if url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some("http")) => Ok(()),
-            Some(url) => wrong(format!("`{url}` is not a URL such as http://node-1.example:7420")),
+            Some(url)
+                if url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme_str() == Some(self.scheme())) =>
+            {
+                Ok(())
+            }
+            Some(url) => {
+                wrong(format!("`{url}` is not a URL such as {}://node-1.example:7420", self.scheme()))
+            }
             None if self.listen.ip().is_unspecified() => wrong(format!(
-                "the other nodes cannot reach this one at {}: say where they can, such as http://node-1.example:7420",
-                self.listen
+                "the other nodes cannot reach this one at {}: say where they can, such as {}://node-1.example:7420",
+                self.listen,
+                self.scheme()
             )),
             None => Ok(()),
         }
     }
 }
 
-fn listen_address(text: &str, insecure: bool) -> Result<SocketAddr, ConfigError> {
-    let address: SocketAddr = text.parse().map_err(|_| {
+fn listen_address(text: &str) -> Result<SocketAddr, ConfigError> {
+    text.parse().map_err(|_| {
         ConfigError::new("listen", format!("`{text}` is not an address and port, such as {DEFAULT_LISTEN}"))
-    })?;
-    if !address.ip().is_loopback() && !insecure {
-        return Err(ConfigError::new(
-            "listen",
-            format!(
-                "{address} can be reached by others, and this version has neither authentication nor TLS: listen on \
-                 a loopback address, or accept that everybody who reaches it may do everything with --insecure"
-            ),
-        ));
-    }
-    Ok(address)
+    })
 }
 
-fn host_policy(listen: SocketAddr, allowed: Vec<String>) -> Result<HostPolicy, ConfigError> {
+/// An open server on this machine alone has names of its own; one that knows its callers needs no such guard, and one that
+/// others reach has whatever names they gave it.
+fn host_policy(listen: SocketAddr, protected: bool, allowed: Vec<String>) -> Result<HostPolicy, ConfigError> {
     if let Some(bad) = allowed.iter().find(|name| name.is_empty() || name.contains(['/', ' ', '@'])) {
         return Err(ConfigError::new("allowed_hosts", format!("`{bad}` is not a host name")));
     }
-    match (listen.ip().is_loopback(), allowed.is_empty()) {
+    match (listen.ip().is_loopback() && !protected, allowed.is_empty()) {
         (false, true) => Ok(HostPolicy::Any),
         _ => Ok(HostPolicy::LoopbackAnd(allowed.iter().map(|name| name.to_ascii_lowercase()).collect())),
     }

@@ -1,10 +1,13 @@
 //! What was written: in a file, in the environment, in flags. Nothing is checked here except spelling.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::access::{RawTenant, RawTls};
 use super::duration::WrittenDuration;
+use super::policy::{RawPolicy, Undeclared};
 use super::{ConfigError, RawJournal};
 
 /// Settings as they are written; what is left out comes from the layer below. Turned into a [`super::Config`] by
@@ -18,9 +21,12 @@ pub struct RawConfig {
     /// The data directory: the embedded journal, and the witness with every journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data: Option<PathBuf>,
-    /// Serve an address that others can reach although callers are not authenticated.
+    /// Serve an address that others can reach without authentication or without TLS.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insecure: Option<bool>,
+    /// Callers must show who they are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub auth: Option<bool>,
     /// The node's name, for people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
@@ -42,9 +48,21 @@ pub struct RawConfig {
     /// Grant correctness locks although the journal can lose them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_correctness_locks_on_lossy_journal: Option<bool>,
+    /// What becomes of acquires of names that no policy declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub undeclared: Option<Undeclared>,
+    /// Certificates.
+    #[serde(default, skip_serializing_if = "RawTls::is_empty")]
+    pub tls: RawTls,
     /// Bounds on what callers may ask.
     #[serde(default, skip_serializing_if = "RawLimits::is_empty")]
     pub limits: RawLimits,
+    /// What each tenant may have, by its name; `*` is every other.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tenants: BTreeMap<String, RawTenant>,
+    /// What is said of names by how they begin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policies: Vec<RawPolicy>,
 }
 
 /// Bounds on what callers may ask.
@@ -120,6 +138,7 @@ impl RawConfig {
             listen: lookup("LEASEHOLD_LISTEN"),
             data: lookup("LEASEHOLD_DATA").map(PathBuf::from),
             insecure: parsed("LEASEHOLD_INSECURE", lookup("LEASEHOLD_INSECURE"))?,
+            auth: parsed("LEASEHOLD_AUTH", lookup("LEASEHOLD_AUTH"))?,
             node: lookup("LEASEHOLD_NODE"),
             advertise: lookup("LEASEHOLD_ADVERTISE"),
             allowed_hosts: lookup("LEASEHOLD_ALLOWED_HOSTS")
@@ -131,6 +150,15 @@ impl RawConfig {
                 "LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL",
                 lookup("LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL"),
             )?,
+            undeclared: parsed("LEASEHOLD_UNDECLARED", lookup("LEASEHOLD_UNDECLARED"))?,
+            tls: RawTls {
+                cert: lookup("LEASEHOLD_TLS_CERT").map(PathBuf::from),
+                key: lookup("LEASEHOLD_TLS_KEY").map(PathBuf::from),
+                client_ca: lookup("LEASEHOLD_TLS_CLIENT_CA").map(PathBuf::from),
+                peer_ca: lookup("LEASEHOLD_TLS_PEER_CA").map(PathBuf::from),
+            },
+            tenants: BTreeMap::new(),
+            policies: Vec::new(),
             limits: RawLimits {
                 ttl_min: parsed("LEASEHOLD_TTL_MIN", lookup("LEASEHOLD_TTL_MIN"))?,
                 ttl_max: parsed("LEASEHOLD_TTL_MAX", lookup("LEASEHOLD_TTL_MAX"))?,
@@ -149,6 +177,7 @@ impl RawConfig {
             listen: over.listen.or(self.listen),
             data: over.data.or(self.data),
             insecure: over.insecure.or(self.insecure),
+            auth: over.auth.or(self.auth),
             node: over.node.or(self.node),
             advertise: over.advertise.or(self.advertise),
             allowed_hosts: over.allowed_hosts.or(self.allowed_hosts),
@@ -158,6 +187,10 @@ impl RawConfig {
             accept_correctness_locks_on_lossy_journal: over
                 .accept_correctness_locks_on_lossy_journal
                 .or(self.accept_correctness_locks_on_lossy_journal),
+            undeclared: over.undeclared.or(self.undeclared),
+            tls: self.tls.under(over.tls),
+            tenants: if over.tenants.is_empty() { self.tenants } else { over.tenants },
+            policies: if over.policies.is_empty() { self.policies } else { over.policies },
             limits: RawLimits {
                 ttl_min: over.limits.ttl_min.or(self.limits.ttl_min),
                 ttl_max: over.limits.ttl_max.or(self.limits.ttl_max),

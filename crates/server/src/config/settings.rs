@@ -5,7 +5,7 @@
 pub struct Setting {
     /// In the file.
     pub key: &'static str,
-    /// In the environment.
+    /// In the environment; empty where it has no variable.
     pub env: &'static str,
     /// When nothing is written.
     pub default: &'static str,
@@ -23,11 +23,13 @@ macro_rules! settings {
 
 settings! {
     "listen", "LEASEHOLD_LISTEN", "127.0.0.1:7420",
-        "Address and port. Another than a loopback address is refused without `insecure`: callers are not authenticated.";
+        "Address and port. One that others can reach wants `auth` and `tls`, or `insecure`.";
     "data", "LEASEHOLD_DATA", "./leasehold-data",
         "The data directory: the embedded journal, and the witness that notices a journal that went back.";
     "insecure", "LEASEHOLD_INSECURE", "false",
-        "Serve an address that others can reach although everybody who reaches it may do everything.";
+        "Serve an address that others can reach without authentication or without TLS: whoever reaches it may listen in, or do everything.";
+    "auth", "LEASEHOLD_AUTH", "true, but false on a loopback address and with `insecure`",
+        "Callers must show who they are: a credential, or a client certificate. The first credential is written to `admin-credential` in the data directory.";
     "node", "LEASEHOLD_NODE", "the host name",
         "The node's name in status and logs.";
     "advertise", "LEASEHOLD_ADVERTISE", "`http://` and the address listened on",
@@ -44,6 +46,16 @@ settings! {
         "Where the state lives: `embedded` in the data directory, or on `postgres`, `etcd`, `zookeeper`, `redis`. The variable and `--journal` have the URL, which names the kind.";
     "journal.url", "LEASEHOLD_JOURNAL", "none",
         "Where the engine is: `postgres://user@host/database`, `etcd://host1,host2`, `zookeeper://host1,host2`, `redis://host`. A password is better in the file that its parameter `password_file` names, or in `LEASEHOLD_JOURNAL_PASSWORD`, than in the URL; it is never logged.";
+    "undeclared", "LEASEHOLD_UNDECLARED", "allow",
+        "What becomes of acquires of names that no policy declares: `allow`, `warn` (the grant carries a warning), `refuse`.";
+    "tls.cert", "LEASEHOLD_TLS_CERT", "none",
+        "The server's certificate chain, as PEM. Certificate and key are read again on SIGHUP and when the files change; connections stay.";
+    "tls.key", "LEASEHOLD_TLS_KEY", "none",
+        "Its private key, as PEM.";
+    "tls.client_ca", "LEASEHOLD_TLS_CLIENT_CA", "none",
+        "Authorities, as PEM, whose client certificates are accepted: callers are then known by an alternative name of their certificate, where a credential was created for it.";
+    "tls.peer_ca", "LEASEHOLD_TLS_PEER_CA", "`tls.client_ca`, else the server's own chain",
+        "Authorities, as PEM, of the other nodes' certificates, for requests that are passed on to the active node.";
     "limits.ttl_min", "LEASEHOLD_TTL_MIN", "1s",
         "Shortest ttl. Below a second, ordinary scheduling pauses end leases.";
     "limits.ttl_max", "LEASEHOLD_TTL_MAX", "1h",
@@ -56,13 +68,28 @@ settings! {
         "Connections at the same time; one more is answered with `overloaded` and closed.";
     "limits.watchers", "LEASEHOLD_WATCHERS", "1000",
         "Event streams at the same time; each is told every event, so they are what a busy server can least afford.";
+    "tenants.NAME.locks", "", "none",
+        "Live leases of the tenant NAME; one more is refused with `quota_exceeded`. Write `tenants.\"*\"` for every tenant that is not named.";
+    "tenants.NAME.sessions", "", "none",
+        "Live sessions.";
+    "tenants.NAME.waiters", "", "none",
+        "Waiting acquires.";
+    "tenants.NAME.watchers", "", "none",
+        "Event streams.";
+    "tenants.NAME.bytes", "", "none",
+        "Bytes of names, labels and values of live leases and sessions.";
+    "tenants.NAME.rate", "", "none",
+        "Acquires, session openings and questions in a second, above which they are refused with `rate_limited`; as many may come at once. Renewals and releases are never held up.";
+    "policies", "", "none",
+        "A list of tables with `prefix`, and any of `description`, `ttl` (of acquires that ask for none), `class` (of acquires that ask for none; others are refused), `fence` (the kind of fence that guards what these locks protect; grants then say `fenced`). The longest prefix counts.";
 }
 
 /// The settings as a table in Markdown.
 pub fn settings_table() -> String {
     let mut table = String::from("| key | environment | default | what |\n|---|---|---|---|\n");
     for Setting { key, env, default, what } in SETTINGS {
-        table.push_str(&format!("| `{key}` | `{env}` | {default} | {what} |\n"));
+        let env = if env.is_empty() { "in the file alone".to_owned() } else { format!("`{env}`") };
+        table.push_str(&format!("| `{key}` | {env} | {default} | {what} |\n"));
     }
     table
 }
@@ -72,7 +99,10 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::config::{JournalUrl, RawConfig, RawJournal, RawLimits, WrittenDuration};
+    use crate::config::{
+        JournalUrl, RawConfig, RawJournal, RawLimits, RawPolicy, RawTenant, RawTls, Undeclared,
+        WrittenDuration,
+    };
 
     /// Every field is named here without `..`, so that a new setting does not compile before it is in this test.
     fn everything() -> RawConfig {
@@ -81,6 +111,16 @@ mod tests {
             listen: Some(String::new()),
             data: Some("d".into()),
             insecure: Some(true),
+            auth: Some(true),
+            undeclared: Some(Undeclared::Warn),
+            tls: RawTls {
+                cert: Some("c".into()),
+                key: Some("k".into()),
+                client_ca: Some("a".into()),
+                peer_ca: Some("p".into()),
+            },
+            tenants: [("NAME".to_owned(), tenant())].into(),
+            policies: vec![RawPolicy::default()],
             node: Some(String::new()),
             advertise: Some(String::new()),
             allowed_hosts: Some(Vec::new()),
@@ -96,6 +136,17 @@ mod tests {
                 connections: Some(1),
                 watchers: Some(1),
             },
+        }
+    }
+
+    fn tenant() -> RawTenant {
+        RawTenant {
+            locks: Some(1),
+            sessions: Some(1),
+            waiters: Some(1),
+            watchers: Some(1),
+            bytes: Some(1),
+            rate: Some(1),
         }
     }
 
@@ -118,9 +169,10 @@ mod tests {
 
     #[test]
     fn every_variable_is_read() {
-        for setting in SETTINGS {
+        for setting in SETTINGS.iter().filter(|setting| !setting.env.is_empty()) {
             let value = match setting.key {
-                "insecure" | "accept_correctness_locks_on_lossy_journal" => "true",
+                "undeclared" => "warn",
+                "insecure" | "auth" | "accept_correctness_locks_on_lossy_journal" => "true",
                 "journal.kind" | "journal.url" => "embedded",
                 key if key.starts_with("limits.t")
                     || key.starts_with("limits.wait") && !key.contains("watchers") =>

@@ -103,7 +103,7 @@ async fn answer(app: &Arc<App>, request: Request<Incoming>, activity: &Arc<Activ
     }
     let in_flight = activity.begin();
     let response = match guard::check(&app.hosts, request.uri(), request.headers()) {
-        Ok(()) => super::answer(app, request).await,
+        Ok(()) => super::answer(app, request, &activity.caller).await,
         Err(refused) => problem::status(refused).into_http(),
     };
     response.map(|body| Busy { body, _in_flight: in_flight }.boxed_unsync())

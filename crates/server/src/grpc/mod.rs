@@ -17,7 +17,9 @@ mod watch;
 use std::convert::Infallible;
 use std::sync::Arc;
 
+use ::http::request::Parts;
 use hyper::body::Incoming;
+use leasehold_api::Problem;
 use leasehold_proto::v1::locks_server::LocksServer;
 use tonic::body::Body;
 use tonic::codegen::Service;
@@ -26,6 +28,7 @@ use tonic::server::NamedService;
 use tonic_health::pb::health_server::HealthServer;
 use tonic_reflection::server::v1::{ServerReflection, ServerReflectionServer};
 
+use crate::auth::{ConnectionCaller, Demand};
 use crate::forwarding::{is_forwarded, is_of_a_node};
 use crate::http::App;
 use crate::http::forward::not_active;
@@ -41,14 +44,16 @@ const MESSAGE_BYTES: usize = 1 << 20;
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 
 /// Answers one gRPC request.
-async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Response<Body> {
-    let app = Arc::clone(app);
+async fn answer(
+    app: &Arc<App>,
+    request: http::Request<Incoming>,
+    connection: &ConnectionCaller,
+) -> http::Response<Body> {
     let (mut head, body) = request.into_parts();
-    if is_of_a_node(&head.headers)
-        && let Err(problem) = app.check_forwarded(&mut head)
-    {
-        return problem::status(problem).into_http();
-    }
+    let app = match admit(app, &mut head, connection) {
+        Ok(app) => app,
+        Err(problem) => return problem::status(problem).into_http(),
+    };
     let request = http::Request::from_parts(head, body);
     match service_of(request.uri().path()) {
         LocksServer::<LocksService>::NAME if app.forward.is_some() => elsewhere(&app, request).await,
@@ -62,6 +67,24 @@ async fn answer(app: &Arc<App>, request: http::Request<Incoming>) -> http::Respo
         REFLECTION => call(reflection(), request).await,
         _ => tonic::Status::unimplemented("no such service").into_http(),
     }
+}
+
+/// Who asks; a request that is passed on is asked who it is by the active node.
+fn admit(app: &Arc<App>, head: &mut Parts, connection: &ConnectionCaller) -> Result<Arc<App>, Problem> {
+    if is_of_a_node(&head.headers) {
+        app.check_forwarded(head)?;
+    }
+    let demand = match service_of(head.uri.path()) {
+        // Everybody may know whether the process lives.
+        HealthServer::<HealthService>::NAME => Demand::Nothing,
+        LocksServer::<LocksService>::NAME if app.forward.is_some() => {
+            app.vouch(head, connection);
+            Demand::Nothing
+        }
+        // Commands demand more by themselves.
+        _ => Demand::SignedIn,
+    };
+    app.admit(demand, head, connection)
 }
 
 /// A standby passes everything on to the active node, streams included (N7). Where it cannot, clients learn where that

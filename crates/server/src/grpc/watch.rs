@@ -13,10 +13,11 @@ use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::lock_event::Kind;
 use leasehold_proto::v1::watch_event::What;
 use leasehold_types::{FencingToken, WallTime};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 use tonic::Status;
 
 use super::{convert, problem};
+use crate::auth::WatchPlace;
 use crate::http::convert::bad_field;
 use crate::http::{App, draining};
 
@@ -24,9 +25,10 @@ struct Events {
     watch: Watch,
     prefix: String,
     drain: watch::Receiver<bool>,
+    app: Arc<App>,
     /// Made, and not taken yet.
     ready: VecDeque<pb::WatchEvent>,
-    _place: OwnedSemaphorePermit,
+    _place: WatchPlace,
 }
 
 /// Follows what happens.
@@ -37,13 +39,12 @@ pub(super) fn start(
     let after = convert::given(&request.after)
         .map(|text| text.parse::<EventId>().map_err(|error| bad_field("after", error)));
     let from = after.transpose()?.map_or(WatchFrom::Now, WatchFrom::After);
-    let place = Arc::clone(&app.watchers)
-        .try_acquire_owned()
-        .map_err(|_| Problem::new(ErrorCode::Overloaded, "too many event streams are open"))?;
+    let (watch, place) = app.watch(&request.prefix, from)?;
     let events = Events {
-        watch: app.handle.watch(app.tenant.clone(), from),
+        watch,
         prefix: request.prefix,
         drain: app.drain.clone(),
+        app: Arc::clone(app),
         ready: VecDeque::new(),
         _place: place,
     };
@@ -69,6 +70,7 @@ impl Events {
                 items = self.watch.next() => items,
             };
             let items = items.map_err(|end| Problem::new(ErrorCode::NotActive, end.to_string()))?;
+            self.app.must_be_admitted()?;
             self.ready = items.into_iter().filter_map(|item| self.told(item)).collect();
         }
     }

@@ -13,6 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
+use crate::auth::ConnectionCaller;
 use crate::config::patience;
 
 /// What has happened on a connection.
@@ -24,9 +25,16 @@ pub(crate) struct Activity {
     requests: AtomicU64,
     in_flight: AtomicUsize,
     left_unread: AtomicBool,
+    /// Who is at the other end.
+    pub(crate) caller: ConnectionCaller,
 }
 
 impl Activity {
+    /// Of a connection whose client has shown a certificate, or none.
+    pub(crate) fn of(caller: ConnectionCaller) -> Arc<Self> {
+        Arc::new(Self { caller, ..Self::default() })
+    }
+
     /// A request has arrived.
     pub(crate) fn begin(self: &Arc<Self>) -> InFlight {
         self.requests.fetch_add(1, Relaxed);

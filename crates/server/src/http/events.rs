@@ -10,17 +10,18 @@ use futures_util::{Stream, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
 use hyper::body::Incoming;
-use leasehold_api::{CompactedEvent, ErrorCode, LockEvent, LockEventKind, Problem, Timestamp};
-use leasehold_core::{Event, EventKind, Query as CoreQuery};
+use leasehold_api::{CompactedEvent, LockEvent, LockEventKind, Problem, Timestamp};
+use leasehold_core::{Event, EventKind};
 use leasehold_node::{EventId, Watch, WatchFrom, WatchItem};
 use leasehold_types::{EndReason, ResourceName, WallTime};
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::App;
 use super::answer::{Answer, AnswerBody, Failure};
 use super::convert::bad_field;
 use super::locks::prefix;
 use super::request::{self, Query};
+use crate::auth::WatchPlace;
 use crate::config::patience;
 
 /// `GET /v1/events`.
@@ -36,12 +37,11 @@ pub(super) fn stream(
         Some(id) => WatchFrom::After(id),
         None => WatchFrom::Now,
     };
-    let place = Arc::clone(&app.watchers)
-        .try_acquire_owned()
-        .map_err(|_| Problem::new(ErrorCode::Overloaded, "too many event streams are open"))?;
+    let prefix = prefix(&query)?;
+    let (watch, place) = app.watch(prefix.as_deref().unwrap_or_default(), from)?;
     let events = Events {
-        watch: app.handle.watch(app.tenant.clone(), from),
-        prefix: prefix(&query)?,
+        watch,
+        prefix,
         drain: app.drain.clone(),
         app: Arc::clone(app),
         greeted: false,
@@ -77,7 +77,7 @@ struct Events {
     drain: watch::Receiver<bool>,
     app: Arc<App>,
     greeted: bool,
-    _place: OwnedSemaphorePermit,
+    _place: WatchPlace,
 }
 
 impl Events {
@@ -97,6 +97,7 @@ impl Events {
             if items.is_empty() {
                 return self.heartbeat().await;
             }
+            self.app.must_be_admitted().ok()?;
             let piece = self.write(items);
             // A batch of events that are all filtered out is no reason to write.
             if !piece.is_empty() {
@@ -108,8 +109,7 @@ impl Events {
     /// A sign of life is a claim that nothing was missed, so it is made only after a question to the journal whether
     /// this node may still speak (R1).
     async fn heartbeat(&self) -> Option<Bytes> {
-        let nothing = CoreQuery::Audit { resource: None, after: u64::MAX, page_size: 1 };
-        self.app.query(nothing).await.ok()?;
+        self.app.confirm().await.ok()?;
         Some(Bytes::from_static(b": still here\n\n"))
     }
 

@@ -13,15 +13,14 @@ use crate::forwarding::is_forwarded;
 use crate::survey::survey;
 
 /// `GET /v1/status`.
-pub(super) fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+pub(super) async fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
     Query::read(query, &[])?;
     request::no_body(&body)?;
-    Ok(json(&status_answer(app)))
+    Ok(json(&status_answer(app, app.status().await)))
 }
 
 /// The node as it is told.
-pub(super) fn status_answer(app: &App) -> api::StatusAnswer {
-    let status = app.handle.status();
+fn status_answer(app: &App, status: Status) -> api::StatusAnswer {
     let role = nodes::role(&status);
     api::StatusAnswer {
         cluster_id: status.cluster,
@@ -102,7 +101,8 @@ pub(super) async fn metrics(app: &App, query: Option<&str>, body: Incoming) -> R
     Query::read(query, &[])?;
     request::no_body(&body)?;
     let survey = survey(&app.handle, &app.tenant).await;
-    let text = app.metrics.render(&app.handle.status(), &survey);
+    let only = (!app.sees_every_tenant()).then_some(&app.tenant);
+    let text = app.metrics.render(&app.status().await, &survey, only);
     Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))
 }
 

@@ -2,10 +2,12 @@
 
 pub(crate) mod accept;
 mod answer;
+mod app;
 mod audit;
 pub(crate) mod connection;
 mod console;
 pub(crate) mod convert;
+mod credentials;
 pub(crate) mod elections;
 mod events;
 pub(crate) mod forward;
@@ -20,103 +22,20 @@ mod route;
 mod sessions;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use http::request::Parts;
-use http::{HeaderMap, HeaderValue, Method, Request};
+use http::{Method, Request};
 use hyper::body::Incoming;
 use leasehold_api::{ErrorCode, Problem};
-use leasehold_core::{Command, Reply};
-use leasehold_node::{Call, Durable, Handle, SubmitError};
-use leasehold_types::{RequestKey, TenantName};
-use tokio::sync::{Semaphore, watch};
+use leasehold_core::Reply;
+use tokio::sync::watch;
 
-use crate::config::{HostPolicy, Limits};
+use crate::auth::ConnectionCaller;
 use crate::forwarding;
-use crate::grpc::Losses;
-use crate::metrics::Metrics;
-use crate::peers::Peers;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
-use forward::Forward;
-use route::Place;
 
-/// What every handler may use.
-pub(crate) struct App {
-    pub(crate) handle: Handle,
-    /// The way to the active node, while that is another one.
-    pub(crate) forward: Option<Forward>,
-    /// Which other nodes were heard of.
-    pub(crate) peers: Arc<Peers>,
-    /// When this life of the node began, in the time of `peers`.
-    pub(crate) since: Duration,
-    pub(crate) limits: Limits,
-    pub(crate) hosts: HostPolicy,
-    /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
-    pub(crate) epoch: HeaderValue,
-    /// Where others reach this node.
-    pub(crate) address: String,
-    pub(crate) metrics: Arc<Metrics>,
-    /// The only tenant of an open server.
-    pub(crate) tenant: TenantName,
-    /// Places for event streams.
-    pub(crate) watchers: Arc<Semaphore>,
-    pub(crate) drain: watch::Receiver<bool>,
-    /// Which gRPC stream is told of the loss of a lease.
-    pub(crate) losses: Arc<Losses>,
-}
-
-impl std::fmt::Debug for App {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("App")
-            .field("epoch", &self.epoch)
-            .field("forward", &self.forward)
-            .finish_non_exhaustive()
-    }
-}
-
-impl App {
-    /// Brings a command to the node; a lawful no becomes a problem here.
-    pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
-        outcome(self.handle.submit(self.call(key, command)).await)
-    }
-
-    /// A command as it goes to the node, with who asks.
-    pub(crate) fn call(&self, key: Option<RequestKey>, command: Command) -> Call {
-        match &command {
-            Command::Renew(renew) => self.metrics.renewal_reported(&renew.report),
-            Command::RenewSession(renew) => self.metrics.renewal_reported(&renew.report),
-            _ => {}
-        }
-        Call { tenant: self.tenant.clone(), identity: None, key, command }
-    }
-
-    /// The way that a request goes: to the active node, unless it is about this one or has made its hop already (N7).
-    fn forward_for(&self, path: &str, headers: &HeaderMap) -> Option<&Forward> {
-        let is_elsewhere = Place::of(path).is_some_and(Place::is_of_the_table);
-        self.forward.as_ref().filter(|_| is_elsewhere && !forwarding::is_forwarded(headers))
-    }
-
-    /// Refuses what only pretends to have been passed on by another node (N7).
-    pub(crate) fn check_forwarded(&self, head: &mut Parts) -> Result<(), Problem> {
-        let secret = self.handle.secret();
-        forwarding::check(secret.as_ref(), self.handle.status().cluster, head)?;
-        self.peers.hear(&head.headers);
-        Ok(())
-    }
-
-    pub(crate) async fn query(&self, query: leasehold_core::Query) -> Result<Reply, Problem> {
-        self.submit(None, Command::Query(query)).await
-    }
-}
-
-/// What the node answered, as it is told: a lawful no is a problem.
-pub(crate) fn outcome(answer: Result<Durable<Reply>, SubmitError>) -> Result<Reply, Problem> {
-    match answer.map_err(convert::submit_problem)?.into_inner() {
-        Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),
-        reply => Ok(reply),
-    }
-}
+pub(crate) use app::{App, Base, outcome};
+pub(crate) use route::Place;
 
 /// Completes when the server is to end. Cancel-safe.
 pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
@@ -127,7 +46,7 @@ pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
 /// Answers one request.
 pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity: &Arc<Activity>) -> Answer {
     let in_flight = activity.begin();
-    let mut answer = match dispatch(app, request).await {
+    let mut answer = match dispatch(app, request, &activity.caller).await {
         Ok(answer) => answer,
         Err(failure) => {
             activity.leave_unread();
@@ -142,7 +61,11 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity:
     answer
 }
 
-async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, Failure> {
+async fn dispatch(
+    app: &Arc<App>,
+    request: Request<Incoming>,
+    connection: &ConnectionCaller,
+) -> Result<Answer, Failure> {
     guard::check(&app.hosts, request.uri(), request.headers())?;
     let (mut head, body) = request.into_parts();
     if forwarding::is_of_a_node(&head.headers) {
@@ -152,8 +75,10 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         return nodes::knock(app, &head.headers);
     }
     if let Some(forward) = app.forward_for(head.uri.path(), &head.headers) {
+        app.vouch(&mut head, connection);
         return Ok(forward.http(Request::from_parts(head, body)).await?);
     }
+    let app = &app.admit(App::demand_of(head.uri.path()), &head, connection)?;
     let (headers, query) = (&head.headers, head.uri.query());
     let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
     let is_stream = matches!(place, Place::Events | Place::Observe(_));
@@ -183,7 +108,10 @@ async fn dispatch(app: &Arc<App>, request: Request<Incoming>) -> Result<Answer, 
         (Place::Audit, Method::GET) => audit::list(app, query, body).await,
         (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,
         (Place::UpgradeFinish, Method::POST) => nodes::finish_upgrade(app, headers, query, body).await,
-        (Place::Status, Method::GET) => health::status(app, query, body),
+        (Place::Credentials, Method::POST) => credentials::create(app, headers, query, body).await,
+        (Place::Credentials, Method::GET) => credentials::list(app, query, body).await,
+        (Place::Credential(id), Method::DELETE) => credentials::revoke(app, id, headers, query, body).await,
+        (Place::Status, Method::GET) => health::status(app, query, body).await,
         (Place::Healthz, Method::GET) => health::alive(query, body),
         (Place::Readyz, Method::GET) => health::ready(app, headers, query, body).await,
         (Place::Metrics, Method::GET) => health::metrics(app, query, body).await,

@@ -90,7 +90,7 @@ pub(super) async fn finish_upgrade(
     let older_nodes = older(app, &status);
     let (mut finished, mut format, mut before) = (false, status.format, status.format);
     if older_nodes.is_empty() {
-        let raised = app.handle.raise_format(operator, None).await;
+        let raised = app.handle.raise_format(operator, app.identity()).await;
         let raised = raised.map_err(convert::submit_problem)?;
         (finished, format, before) = (true, raised.format, raised.before);
     }

@@ -8,17 +8,18 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::stream;
 use hyper::body::Incoming;
-use leasehold_api::{ErrorCode, Leader, Problem, VacantEvent};
+use leasehold_api::{Leader, Problem, VacantEvent};
 use leasehold_core::{Event, EventKind};
 use leasehold_node::{Watch, WatchFrom, WatchItem};
 use leasehold_types::FencingToken;
-use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::sync::watch;
 
 use super::answer::{Answer, Failure};
 use super::elections::{Election, explain};
 use super::events::{event_stream, write_frame};
 use super::request::{self, Query};
 use super::{App, convert};
+use crate::auth::WatchPlace;
 use crate::config::patience;
 
 /// `GET /v1/elections/{name}/observe`.
@@ -71,18 +72,16 @@ pub(crate) struct Observer {
     election: Election,
     /// What the reader knows; `None` before the first answer.
     told: Option<Change>,
-    _place: OwnedSemaphorePermit,
+    _place: WatchPlace,
 }
 
 impl Observer {
     /// Takes a place among the event streams.
     pub(crate) fn begin(app: &Arc<App>, election: Election) -> Result<Self, Problem> {
-        let place = Arc::clone(&app.watchers)
-            .try_acquire_owned()
-            .map_err(|_| Problem::new(ErrorCode::Overloaded, "too many event streams are open"))?;
+        // Before the first question, so that nothing falls between the two.
+        let (watch, place) = app.watch(election.resource.as_str(), WatchFrom::Now)?;
         Ok(Self {
-            // Before the first question, so that nothing falls between the two.
-            watch: app.handle.watch(app.tenant.clone(), WatchFrom::Now),
+            watch,
             drain: app.drain.clone(),
             app: Arc::clone(app),
             election,
@@ -105,6 +104,7 @@ impl Observer {
                 // A sign of life is a claim that nothing was missed: it rests on a look (R1).
                 () = tokio::time::sleep(patience::HEARTBEAT) => return self.look().await,
             };
+            self.app.must_be_admitted().ok()?;
             let changes = self.follow(items).await?;
             if !changes.is_empty() {
                 return Some(changes);

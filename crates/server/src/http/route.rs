@@ -25,6 +25,8 @@ pub(crate) enum Place<'a> {
     Events,
     Audit,
     AuditVerify,
+    Credentials,
+    Credential(&'a str),
     UpgradeFinish,
     Status,
     Healthz,
@@ -69,6 +71,8 @@ impl<'a> Place<'a> {
             [Some("v1"), Some("audit"), None, ..] => Self::Audit,
             [Some("v1"), Some("audit"), Some("verify"), None, _] => Self::AuditVerify,
             [Some("v1"), Some("upgrade"), Some("finish"), None, _] => Self::UpgradeFinish,
+            [Some("v1"), Some("credentials"), None, ..] => Self::Credentials,
+            [Some("v1"), Some("credentials"), Some(id), None, _] => Self::Credential(id),
             [Some("v1"), Some("status"), None, ..] => Self::Status,
             [Some("healthz"), None, ..] => Self::Healthz,
             [Some("readyz"), None, ..] => Self::Readyz,
@@ -105,7 +109,8 @@ impl<'a> Place<'a> {
             | Self::Resign(_)
             | Self::UpgradeFinish => "POST",
             Self::Lock(_) | Self::Session(_) => "GET, HEAD, DELETE",
-            Self::Sessions => "GET, HEAD, POST",
+            Self::Credential(_) => "DELETE",
+            Self::Sessions | Self::Credentials => "GET, HEAD, POST",
             Self::Events | Self::Observe(_) => "GET",
             Self::Root
             | Self::Console(_)
@@ -159,6 +164,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 25, "as many as Place has variants");
+        assert_eq!(paths.len(), 27, "as many as Place has variants");
     }
 }

@@ -88,10 +88,11 @@ impl Scopes {
         Arc::clone(prefixes.entry(prefix.into()).or_insert_with(|| Arc::new(Scope::new(tenant, prefix))))
     }
 
-    /// Every scope, in the order of its labels.
-    pub(super) fn all(&self) -> Vec<Arc<Scope>> {
+    /// Every scope, or those of one tenant, in the order of its labels.
+    pub(super) fn all(&self, only: Option<&str>) -> Vec<Arc<Scope>> {
         let scopes = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<_> = scopes.values().flat_map(HashMap::values).cloned().collect();
+        let shown = scopes.iter().filter(|(tenant, _)| only.is_none_or(|only| only == &***tenant));
+        let mut all: Vec<_> = shown.flat_map(|(_, prefixes)| prefixes.values()).cloned().collect();
         drop(scopes);
         all.sort_by(|a, b| a.labels.cmp(&b.labels));
         all
@@ -108,7 +109,8 @@ mod tests {
         for n in 0..PREFIXES + 100 {
             scopes.of("default", &format!("p{n}")).attempts.add(Mode::Shared);
         }
-        let all = scopes.all();
+        let all = scopes.all(None);
+        assert!(scopes.all(Some("other")).is_empty());
         assert_eq!(all.len(), PREFIXES + 1);
         let other = all.iter().find(|scope| scope.labels.ends_with("prefix=\"other\"")).unwrap();
         assert_eq!(other.attempts.load(Mode::Shared), 100);

@@ -96,7 +96,11 @@ impl Pipeline {
                     }
                     _ => None,
                 };
-                batch.push((Tag { asked, attempt }, self.app.call(None, command)));
+                let tag = Tag { asked, attempt };
+                match self.app.call(None, command) {
+                    Ok(call) => batch.push((tag, call)),
+                    Err(problem) => self.refused.push(finish(&self.app, tag, Err(problem))),
+                }
             }
             Err(problem) => self.refused.push(Done { asked, outcome: Err(problem) }),
         }
