@@ -1,0 +1,227 @@
+//! The contestants, and the engines and servers behind them. Everything is started when it is first needed and lives
+//! until the end of the run.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use leasehold_testbed::{self as testbed, Server as Engine, Setup};
+use leasehold_tests::{Server as Node, free_port};
+use tempfile::TempDir;
+
+use crate::lockers::{
+    EtcdLocker, LeaseholdLocker, PostgresLocker, RedisLocker, RedisRecipe, StreamLocker, ZookeeperLocker,
+    prepare_postgres,
+};
+use crate::measured::Measured;
+use crate::workload::{self, Workload};
+
+/// Who takes part.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Contestant {
+    Embedded,
+    Separate,
+    OnPostgres,
+    OnEtcd,
+    OnEtcd3,
+    OnZookeeper,
+    Redis,
+    RedisVolatile,
+    Etcd,
+    Etcd3,
+    Zookeeper,
+    Postgres,
+}
+
+impl Contestant {
+    /// All of them, ours first.
+    pub(crate) const ALL: [Self; 12] = [
+        Self::Embedded,
+        Self::Separate,
+        Self::OnPostgres,
+        Self::OnEtcd,
+        Self::OnEtcd3,
+        Self::OnZookeeper,
+        Self::Redis,
+        Self::RedisVolatile,
+        Self::Etcd,
+        Self::Etcd3,
+        Self::Zookeeper,
+        Self::Postgres,
+    ];
+
+    /// Its name in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Embedded => "Leasehold",
+            Self::Separate => "Leasehold, a connection each",
+            Self::OnPostgres => "Leasehold on PostgreSQL",
+            Self::OnEtcd => "Leasehold on etcd",
+            Self::OnEtcd3 => "Leasehold on etcd × 3",
+            Self::OnZookeeper => "Leasehold on ZooKeeper",
+            Self::Redis => "Redis, synced, with token",
+            Self::RedisVolatile => "Redis, not synced, no token",
+            Self::Etcd => "etcd Lock service",
+            Self::Etcd3 => "etcd × 3 Lock service",
+            Self::Zookeeper => "ZooKeeper recipe",
+            Self::Postgres => "PostgreSQL row lock",
+        }
+    }
+
+    /// Whether it is ours.
+    pub(crate) const fn is_ours(self) -> bool {
+        self as usize <= Self::OnZookeeper as usize
+    }
+
+    /// The recipe that uses the same engine.
+    pub(crate) const fn peer(self) -> Option<Self> {
+        match self {
+            Self::OnPostgres => Some(Self::Postgres),
+            Self::OnEtcd => Some(Self::Etcd),
+            Self::OnEtcd3 => Some(Self::Etcd3),
+            Self::OnZookeeper => Some(Self::Zookeeper),
+            _ => None,
+        }
+    }
+
+    /// Whether it can do this at all.
+    pub(crate) const fn can(self, workload: Workload) -> bool {
+        match workload {
+            Workload::Cycle => true,
+            Workload::Handoff => !matches!(self, Self::Postgres | Self::Separate),
+            // A ZooKeeper session is renewed by its connection alone, and a try at etcd's Lock service always waits.
+            Workload::Renew => matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Etcd),
+            Workload::Mixed => {
+                matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Postgres)
+            }
+        }
+    }
+}
+
+/// A Leasehold server with its directory.
+pub(crate) struct Served {
+    pub(crate) node: Node,
+    dir: TempDir,
+}
+
+impl Served {
+    /// On the embedded journal, or on the one at this URL.
+    pub(crate) fn start(journal: Option<&str>) -> anyhow::Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let more: Vec<&str> = journal.map_or_else(Vec::new, |url| vec!["--journal", url]);
+        let mut node = Node::spawn_with(free_port(), &dir.path().join("data"), &more);
+        node.wait_ready();
+        Ok(Self { node, dir })
+    }
+
+    /// Killed and started again on the same directory; returns when it is ready.
+    pub(crate) fn restart(self) -> Self {
+        let Self { node, dir } = self;
+        let port = node.port();
+        node.kill9();
+        Self { node: Node::start_on(port, &dir.path().join("data")), dir }
+    }
+}
+
+/// Everything that was started.
+#[derive(Default)]
+pub(crate) struct Engines {
+    postgres: Option<Engine>,
+    etcd: Option<Engine>,
+    etcd3: Option<Engine>,
+    zookeeper: Option<Engine>,
+    redis: Option<Engine>,
+    redis_volatile: Option<Engine>,
+    served: Vec<(Contestant, Served)>,
+}
+
+impl Engines {
+    /// Lets a contestant work for one turn.
+    pub(crate) async fn turn(
+        &mut self,
+        who: Contestant,
+        workload: Workload,
+        clients: usize,
+        length: Duration,
+    ) -> anyhow::Result<Measured> {
+        use Contestant as C;
+        let context = || format!("{}, {}, {clients} clients", who.name(), workload.name());
+        let measured = match who {
+            C::Embedded | C::OnPostgres | C::OnEtcd | C::OnEtcd3 | C::OnZookeeper => {
+                let url = self.served(who)?.node.url();
+                match workload {
+                    Workload::Cycle | Workload::Handoff => {
+                        let mut lockers = LeaseholdLocker::sharing(&url, clients).await?;
+                        workload::turn(workload, &mut lockers, length).await
+                    }
+                    Workload::Renew | Workload::Mixed => {
+                        let mut lockers = StreamLocker::sharing(&url, clients).await?;
+                        workload::turn(workload, &mut lockers, length).await
+                    }
+                }
+            }
+            C::Separate => {
+                let url = self.served(C::Embedded)?.node.url();
+                workload::turn(workload, &mut LeaseholdLocker::separate(&url, clients).await?, length).await
+            }
+            C::Redis | C::RedisVolatile => {
+                let recipe = if who == C::Redis { RedisRecipe::Token } else { RedisRecipe::Plain };
+                let url = self.engine(who).url().to_owned();
+                workload::turn(workload, &mut RedisLocker::connect(&url, recipe, clients).await?, length).await
+            }
+            C::Etcd | C::Etcd3 => {
+                let endpoints = self.engine(who).endpoints().to_vec();
+                workload::turn(workload, &mut EtcdLocker::connect(&endpoints, clients).await?, length).await
+            }
+            C::Zookeeper => {
+                let hosts = self.engine(who).url().to_owned();
+                workload::turn(workload, &mut ZookeeperLocker::connect(&hosts, clients).await?, length).await
+            }
+            C::Postgres => {
+                let url = self.engine(who).url().to_owned();
+                prepare_postgres(&url).await?;
+                workload::turn(workload, &mut PostgresLocker::connect(&url, clients).await?, length).await
+            }
+        };
+        measured.with_context(context)
+    }
+
+    /// The Leasehold server of a contestant.
+    pub(crate) fn served(&mut self, who: Contestant) -> anyhow::Result<&Served> {
+        if !self.served.iter().any(|(of, _)| *of == who) {
+            let journal = who.peer().map(|peer| journal_url(peer, self.engine(peer)));
+            let served = Served::start(journal.as_deref())?;
+            self.served.push((who, served));
+        }
+        let served = self.served.iter().find(|(of, _)| *of == who);
+        Ok(served.map(|(_, served)| served).expect("it was just made sure of"))
+    }
+
+    /// The engine of a recipe.
+    pub(crate) fn engine(&mut self, who: Contestant) -> &Engine {
+        match who {
+            Contestant::Postgres => self.postgres.get_or_insert_with(|| {
+                testbed::postgres_with(&Setup::default().set("max_connections", "400"))
+            }),
+            Contestant::Etcd => self.etcd.get_or_insert_with(testbed::etcd),
+            Contestant::Etcd3 => self.etcd3.get_or_insert_with(|| testbed::etcd_cluster(3)),
+            Contestant::Zookeeper => self.zookeeper.get_or_insert_with(|| {
+                testbed::zookeeper_with(&Setup::default().set("maxClientCnxns", "0"))
+            }),
+            Contestant::RedisVolatile => self.redis_volatile.get_or_insert_with(|| {
+                testbed::redis_with(&Setup::default().set("appendfsync", "everysec"))
+            }),
+            _ => self.redis.get_or_insert_with(testbed::redis),
+        }
+    }
+}
+
+/// How `serve --journal` is told of an engine.
+fn journal_url(peer: Contestant, engine: &Engine) -> String {
+    let hosts: Vec<_> = engine.addresses().iter().map(ToString::to_string).collect();
+    let hosts = hosts.join(",");
+    match peer {
+        Contestant::Postgres => format!("postgres://postgres@{hosts}/postgres?sslmode=disable"),
+        Contestant::Zookeeper => format!("zookeeper://{hosts}"),
+        _ => format!("etcd://{hosts}?tls=off"),
+    }
+}

@@ -1,0 +1,53 @@
+//! The side-by-side benchmark: Leasehold on each of its journals, and the lock recipes of the engines themselves, in
+//! one run, turn by turn, on one machine.
+//!
+//! It starts every engine by the testbed and every Leasehold server from the release binary, runs each workload for a
+//! short time on one contestant after the other, several rounds, and reports medians, spreads and ratios. It changes
+//! nothing about durability: what an engine acknowledges is on disk, unless a contestant's name says otherwise.
+//!
+//! `cargo xtask bench-peers` builds everything and runs it; `--quick` takes less than ten minutes, `--smoke` less than
+//! one and checks loose floors.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people prints")]
+#![expect(clippy::disallowed_methods, reason = "it measures real time")]
+
+mod args;
+mod contest;
+mod engines;
+mod floors;
+mod growth;
+mod held;
+mod http;
+mod lockers;
+mod measured;
+mod report;
+mod shield;
+mod workload;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use args::Args;
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("bench: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let plan = args.plan();
+    let figures = contest::run(&plan).await?;
+    let text = report::markdown(&plan, &figures);
+    println!("{text}");
+    if let Some(page) = &args.page {
+        report::write_page(page, &plan, &figures)?;
+        eprintln!("bench: wrote {}", page.display());
+    }
+    Ok(if plan.smoke { floors::check(&figures) } else { ExitCode::SUCCESS })
+}

@@ -1,0 +1,122 @@
+//! What each client does, again and again.
+
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use crate::lockers::{Locker, Wait};
+use crate::measured::Measured;
+
+/// Each client goes round so many names, so that an engine sees many locks but does not only grow.
+const NAMES: u64 = 64;
+/// Names that every client of the mixed workload wants now and then.
+const HOT_NAMES: u64 = 8;
+
+/// A workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Workload {
+    /// Acquire and release locks that nobody else wants.
+    Cycle,
+    /// All wait for the same lock and release it at once.
+    Handoff,
+    /// Renew one lock each.
+    Renew,
+    /// Eight renewals, one cycle, one try at a lock that others want too.
+    Mixed,
+}
+
+impl Workload {
+    /// All of them.
+    pub(crate) const ALL: [Self; 4] = [Self::Cycle, Self::Handoff, Self::Renew, Self::Mixed];
+
+    /// Its name in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Cycle => "cycle",
+            Self::Handoff => "hand-off",
+            Self::Renew => "renew",
+            Self::Mixed => "mixed",
+        }
+    }
+}
+
+/// Runs every client for the length of a turn. Latencies are those of acquires, or of renewals where nothing else is done.
+pub(crate) async fn turn<L: Locker>(
+    workload: Workload,
+    lockers: &mut Vec<L>,
+    length: Duration,
+) -> anyhow::Result<Measured> {
+    let began = Instant::now();
+    let until = began + length;
+    let clients = std::mem::take(lockers).into_iter().enumerate();
+    let tasks: Vec<_> =
+        clients.map(|(number, locker)| tokio::spawn(client(workload, locker, number, until))).collect();
+    let mut measured = Measured::new();
+    for task in tasks {
+        let (locker, own) = task.await.context("a client panicked")??;
+        measured.add(&own);
+        lockers.push(locker);
+    }
+    measured.took = began.elapsed();
+    Ok(measured)
+}
+
+async fn client<L: Locker>(
+    workload: Workload,
+    mut locker: L,
+    number: usize,
+    until: Instant,
+) -> anyhow::Result<(L, Measured)> {
+    let mut measured = Measured::new();
+    let own = match workload {
+        Workload::Renew | Workload::Mixed => {
+            let held = locker.acquire(&format!("own/{number}"), Wait::No).await?;
+            Some(held.context("a lock of one's own is free")?)
+        }
+        Workload::Cycle | Workload::Handoff => None,
+    };
+    let mut count = 0;
+    while Instant::now() < until {
+        let began = Instant::now();
+        match (workload, &own) {
+            (Workload::Handoff, _) => cycle(&mut locker, "hand-off", Wait::Yes, &mut measured).await?,
+            (Workload::Renew, Some(own)) => {
+                locker.renew(own).await?;
+                measured.note(began.elapsed());
+            }
+            (Workload::Mixed, Some(own)) if count % 10 < 8 => {
+                locker.renew(own).await?;
+                measured.count();
+            }
+            (Workload::Mixed, _) if count % 10 == 8 => {
+                let name = format!("hot/{}", (count / 10 + number as u64) % HOT_NAMES);
+                cycle(&mut locker, &name, Wait::No, &mut measured).await?;
+            }
+            _ => {
+                let name = format!("cycle/{number}/{}", count % NAMES);
+                cycle(&mut locker, &name, Wait::No, &mut measured).await?;
+            }
+        }
+        count += 1;
+    }
+    if let Some(own) = own {
+        locker.release(own).await?;
+    }
+    Ok((locker, measured))
+}
+
+async fn cycle<L: Locker>(
+    locker: &mut L,
+    name: &str,
+    wait: Wait,
+    measured: &mut Measured,
+) -> anyhow::Result<()> {
+    let began = Instant::now();
+    let held = locker.acquire(name, wait).await?;
+    measured.note(began.elapsed());
+    match held {
+        Some(held) => locker.release(held).await,
+        // Somebody else has it: an answer like any other.
+        None => Ok(()),
+    }
+}
