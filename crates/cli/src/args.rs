@@ -14,15 +14,35 @@ use crate::output::Format;
 #[derive(Parser, Debug)]
 #[command(name = "leasehold", version, about, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
-    /// Server to ask; may be given several times, they are tried in order [env: LEASEHOLD_SERVER, separated by commas]
-    /// [default: http://127.0.0.1:7420]
-    #[arg(long, global = true, value_name = "URL")]
-    pub(crate) server: Vec<String>,
+    #[command(flatten)]
+    pub(crate) access: AccessArgs,
     /// Tables for people, JSON for scripts
     #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Format,
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// How to reach a server.
+#[derive(Args, Debug)]
+pub(crate) struct AccessArgs {
+    /// Server to ask; may be given several times, they are tried in order [env: LEASEHOLD_SERVER, separated by commas]
+    /// [default: http://127.0.0.1:7420]
+    #[arg(long, global = true, value_name = "URL")]
+    pub(crate) server: Vec<String>,
+    /// File with the credential to come with; the environment may have the credential itself, as LEASEHOLD_CREDENTIAL
+    /// [env: LEASEHOLD_CREDENTIAL_FILE]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) credential_file: Option<PathBuf>,
+    /// Certificate authorities to trust, instead of this machine's [env: LEASEHOLD_CA]
+    #[arg(long, global = true, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+    /// Certificate to show to the server, with --key [env: LEASEHOLD_CERT]
+    #[arg(long, global = true, value_name = "FILE", requires = "key")]
+    pub(crate) cert: Option<PathBuf>,
+    /// Its private key [env: LEASEHOLD_KEY]
+    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    pub(crate) key: Option<PathBuf>,
 }
 
 #[derive(Subcommand, Debug)]

@@ -4,13 +4,14 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use leasehold::Security;
 use leasehold_api::ELECTION_PREFIX;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
-    AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ElectArgs, ForceReleaseArgs,
-    JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs, ServeArgs, SessionCommand,
-    SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
+    AccessArgs, AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ElectArgs,
+    ForceReleaseArgs, JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs,
+    ServeArgs, SessionCommand, SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
@@ -166,8 +167,8 @@ impl Plan {
         let maintain = |maintain| Ok(Self::Maintain { format, maintain });
         match cli.command {
             Command::Serve(args) => Ok(Self::Serve(args)),
-            Command::Run(args) => Ok(Self::Run(Box::new(run(args, servers(&cli.server)?)?))),
-            Command::Elect(args) => Ok(Self::Run(Box::new(elect(args, format, servers(&cli.server)?)?))),
+            Command::Run(args) => Ok(Self::Run(Box::new(run(args, access(&cli.access)?)?))),
+            Command::Elect(args) => Ok(Self::Run(Box::new(elect(args, format, access(&cli.access)?)?))),
             Command::KeepChild(KeepChildArgs { name, group, command }) => {
                 Ok(Self::KeepChild(KeepPlan { name, group, command }))
             }
@@ -181,18 +182,18 @@ impl Plan {
                 maintain(Maintain::Recover { site, token_floor, operator: operator(args.operator)? })
             }
             Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
-            Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.server)? }),
+            Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.access)? }),
             Command::Drill(args) => {
-                let drill = Box::new(DrillPlan::new(&args, named_servers(&cli.server)?)?);
+                let drill = Box::new(DrillPlan::new(&args, named_servers(&cli.access)?)?);
                 Ok(Self::Drill { format, drill })
             }
             Command::DrillWorker => Ok(Self::DrillWorker),
             Command::Fence(command) => Ok(Self::Fence { format, fence: FencePlan::new(&command)? }),
-            Command::Bench(args) => bench(args, format, &cli.server).map(Self::Bench),
+            Command::Bench(args) => bench(args, format, &cli.access).map(Self::Bench),
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
             Command::DevCluster(args) => Ok(Self::DevCluster { format, plan: DevClusterPlan::new(args)? }),
-            asked => Ok(Self::Ask { servers: servers(&cli.server)?, format, ask: ask(asked)? }),
+            asked => Ok(Self::Ask { servers: access(&cli.access)?, format, ask: ask(asked)? }),
         }
     }
 }
@@ -391,19 +392,19 @@ fn copy(args: JournalCopyArgs) -> Result<Maintain, Failure> {
     Ok(Maintain::Copy { from: site(args.from), to: site(args.to), operator: operator(args.operator)? })
 }
 
-fn advise(args: &AdviseArgs, named: &[String]) -> Result<AdvisePlan, Failure> {
+fn advise(args: &AdviseArgs, named: &AccessArgs) -> Result<AdvisePlan, Failure> {
     if args.measure_for.is_zero() || args.recovery.is_zero() {
         return Err(Failure::Usage("--for and --recovery must be more than 0".into()));
     }
     Ok(AdvisePlan {
-        server: servers(named)?.first().clone(),
+        server: access(named)?.first().clone(),
         measure_for: args.measure_for,
         recovery: args.recovery,
         ttl: args.ttl,
     })
 }
 
-fn bench(args: BenchArgs, format: Format, named: &[String]) -> Result<BenchPlan, Failure> {
+fn bench(args: BenchArgs, format: Format, named: &AccessArgs) -> Result<BenchPlan, Failure> {
     if args.clients == 0 || args.duration.is_zero() || args.rate == Some(0) {
         return Err(Failure::Usage("--clients, --duration and --rate must be more than 0".into()));
     }
@@ -412,7 +413,7 @@ fn bench(args: BenchArgs, format: Format, named: &[String]) -> Result<BenchPlan,
         clients: args.clients,
         duration: args.duration,
         rate: args.rate,
-        server: if args.own_server { None } else { Some(servers(named)?.first().clone()) },
+        server: if args.own_server { None } else { Some(access(named)?.first().clone()) },
         format,
     })
 }
@@ -421,10 +422,26 @@ pub(crate) fn servers(named: &[String]) -> Result<Servers, Failure> {
     Servers::new(named, std::env::var("LEASEHOLD_SERVER").ok().filter(|list| !list.is_empty()))
 }
 
+/// The servers, and how to prove there who one is: as typed, or else as the environment says.
+fn access(args: &AccessArgs) -> Result<Servers, Failure> {
+    let given = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut security = Security::from_lookup(given);
+    if let Some(path) = &args.credential_file {
+        security = security.credential_file(path);
+    }
+    if let Some(path) = &args.ca {
+        security = security.ca_file(path);
+    }
+    if let (Some(certificate), Some(key)) = (&args.cert, &args.key) {
+        security = security.identity_files(certificate, key);
+    }
+    Ok(servers(&args.server)?.with(security))
+}
+
 /// Those that were named, if any were.
-fn named_servers(named: &[String]) -> Result<Option<Servers>, Failure> {
+fn named_servers(args: &AccessArgs) -> Result<Option<Servers>, Failure> {
     let environment = std::env::var("LEASEHOLD_SERVER").is_ok_and(|list| !list.is_empty());
-    (environment || !named.is_empty()).then(|| servers(named)).transpose()
+    (environment || !args.server.is_empty()).then(|| access(args)).transpose()
 }
 
 fn operator(args: OperatorArgs) -> Result<Operator, Failure> {

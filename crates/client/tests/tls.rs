@@ -71,10 +71,12 @@ async fn tls_in_front_of(target: SocketAddr, authority: &Authority, clients: Opt
 }
 
 fn client(url: &str, security: Security) -> Client {
-    Client::builder().endpoint(url).security(security).patience(Duration::from_secs(5)).build().unwrap()
+    Client::builder().endpoint(url).security(security).build().unwrap()
 }
 
-async fn is_refused(client: Client) {
+async fn is_refused(url: &str, security: Security) {
+    let client = Client::builder().endpoint(url).security(security).patience(Duration::from_millis(500));
+    let client = client.build().unwrap();
     let error = client.acquire("a").no_wait().await.unwrap_err();
     assert!(matches!(error, AcquireError::Unavailable(_)), "{error:?}");
 }
@@ -86,10 +88,10 @@ async fn only_a_server_that_is_trusted_is_spoken_to() {
     let url = tls_in_front_of(server.address(), &authority, None).await;
     let guard = client(&url, Security::new().ca_pem(authority.pem())).acquire("a").await.unwrap();
     guard.release().await.unwrap();
-    is_refused(client(&url, Security::new().ca_pem(other.pem()))).await;
-    is_refused(client(&url, Security::new())).await;
+    is_refused(&url, Security::new().ca_pem(other.pem())).await;
+    is_refused(&url, Security::new()).await;
     let wrong_name = url.replace("localhost", "127.0.0.1");
-    is_refused(client(&wrong_name, Security::new().ca_pem(authority.pem()))).await;
+    is_refused(&wrong_name, Security::new().ca_pem(authority.pem())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -98,7 +100,7 @@ async fn a_certificate_is_shown_and_a_renewed_one_is_taken_up() {
     let (authority, clients) = (Authority::new(), Authority::new());
     let url = tls_in_front_of(server.address(), &authority, Some(&clients)).await;
     let trusting = || Security::new().ca_pem(authority.pem());
-    is_refused(client(&url, trusting())).await;
+    is_refused(&url, trusting()).await;
     let folder = tempfile::tempdir().unwrap();
     let (certificate, key) = (folder.path().join("certificate"), folder.path().join("key"));
     let write = |(pem, secret): (String, String)| {
@@ -106,10 +108,13 @@ async fn a_certificate_is_shown_and_a_renewed_one_is_taken_up() {
         std::fs::write(&key, secret).unwrap();
     };
     write(Authority::new().issue("me"));
-    let client = client(&url, trusting().identity_files(&certificate, &key));
-    is_refused(client.clone()).await;
+    let showing = || trusting().identity_files(&certificate, &key);
+    let client = client(&url, showing());
+    is_refused(&url, showing()).await;
+    let acquire = client.acquire("a");
+    drop(tokio::time::timeout(Duration::from_millis(50), acquire.clone().into_future()).await);
     write(clients.issue("me"));
-    client.acquire("a").await.unwrap().release().await.unwrap();
+    acquire.await.unwrap().release().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

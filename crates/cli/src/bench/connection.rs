@@ -3,9 +3,8 @@
 use std::fmt::Write as _;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
 
-use crate::client::{Server, connect};
+use crate::client::{Server, Stream, connect};
 use crate::failure::Failure;
 
 const END_OF_HEAD: &[u8] = b"\r\n\r\n";
@@ -14,7 +13,9 @@ const END_OF_HEAD: &[u8] = b"\r\n\r\n";
 pub(crate) struct Connection {
     server: String,
     authority: String,
-    stream: TcpStream,
+    /// With its line end, where there is one.
+    authorization: String,
+    stream: Stream,
     request: String,
     answer: Vec<u8>,
 }
@@ -23,8 +24,13 @@ impl Connection {
     /// Connects.
     pub(crate) async fn open(server: &Server) -> Result<Self, Failure> {
         let stream = connect(server).await?;
+        let authorization = match server.authorization()? {
+            Some(value) => format!("authorization: {}\r\n", value.to_str().unwrap_or_default()),
+            None => String::new(),
+        };
         let (request, answer) = (String::with_capacity(512), Vec::with_capacity(4096));
-        Ok(Self { server: server.to_string(), authority: server.authority(), stream, request, answer })
+        let (server, authority) = (server.to_string(), server.authority());
+        Ok(Self { server, authority, authorization, stream, request, answer })
     }
 
     /// Sends one request and gives the body of its answer.
@@ -35,6 +41,7 @@ impl Connection {
         self.request.clear();
         write!(self.request, "{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.authority)
             .expect("text takes text");
+        self.request.push_str(&self.authorization);
         if !body.is_empty() {
             let length = body.len();
             write!(self.request, "content-type: application/json\r\ncontent-length: {length}\r\n")

@@ -2,6 +2,7 @@
 
 mod events;
 mod servers;
+mod stream;
 
 use std::time::Duration;
 
@@ -13,16 +14,14 @@ use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
-use tokio::net::TcpStream;
 use tokio::time::timeout;
 
 pub(crate) use events::{Events, ServerEvent};
 pub(crate) use servers::{Server, Servers};
+pub(crate) use stream::{Stream, connect};
 
 use crate::failure::{Failure, Problem};
 
-/// A server that does not even accept a connection in this time is taken for absent.
-const CONNECT: Duration = Duration::from_secs(5);
 /// How long an answer may take beyond the wait that the request itself asks for.
 const ANSWER: Duration = Duration::from_secs(10);
 /// Everything but the characters that mean nothing in a URL.
@@ -65,7 +64,7 @@ impl Call {
         self
     }
 
-    fn request(&self, server: &Server) -> Request<Full<Bytes>> {
+    fn request(&self, server: &Server) -> Result<Request<Full<Bytes>>, Failure> {
         let builder = Request::builder()
             .method(self.method.clone())
             .uri(&self.path)
@@ -75,9 +74,14 @@ impl Call {
             Some(_) => builder.header(header::CONTENT_TYPE, "application/json"),
             None => builder,
         };
-        builder
+        let builder = match server.authorization()? {
+            Some(credential) => builder.header(header::AUTHORIZATION, credential),
+            None => builder,
+        };
+        let request = builder
             .body(Full::new(self.body.clone().unwrap_or_default()))
-            .expect("method, path and headers are made of checked or encoded text")
+            .expect("method, path and headers are made of checked or encoded text");
+        Ok(request)
     }
 }
 
@@ -186,6 +190,7 @@ enum Refused {
 }
 
 async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused> {
+    let request = call.request(server).map_err(Refused::Here)?;
     let stream = connect(server).await.map_err(Refused::Elsewhere)?;
     let lost = |error: String| {
         Refused::Here(Failure::Lost { server: server.to_string(), error, hint: call.when_lost })
@@ -196,7 +201,7 @@ async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused
             .map_err(|error| lost(error.to_string()))?;
     // The connection's task ends with the response body; its error is seen there too.
     tokio::spawn(connection);
-    let response = match timeout(call.patience, sender.send_request(call.request(server))).await {
+    let response = match timeout(call.patience, sender.send_request(request)).await {
         Ok(Ok(response)) => response,
         Ok(Err(error)) => return Err(lost(error.to_string())),
         Err(_) => return Err(lost("no answer in time".into())),
@@ -212,26 +217,6 @@ async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused
                 false => Err(Refused::Here(Failure::Problem(problem))),
             }
         }
-    }
-}
-
-/// Connects, or says that nobody is there.
-pub(crate) async fn connect(server: &Server) -> Result<TcpStream, Failure> {
-    let absent = |error: String| Failure::Unreachable { tried: server.to_string(), error };
-    let stream = match timeout(CONNECT, TcpStream::connect(server.address())).await {
-        Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Err(absent(plain(&error))),
-        Err(_) => return Err(absent("no connection in time".into())),
-    };
-    stream.set_nodelay(true).map_err(|error| absent(plain(&error)))?;
-    Ok(stream)
-}
-
-/// The operating system's words without its number.
-fn plain(error: &std::io::Error) -> String {
-    match error.kind() {
-        std::io::ErrorKind::ConnectionRefused => "connection refused".into(),
-        _ => error.to_string(),
     }
 }
 

@@ -1,36 +1,68 @@
 //! The addresses of servers.
 
 use std::fmt;
+use std::sync::Arc;
 
-use http::Uri;
+use http::{HeaderValue, Uri};
+use leasehold::Security;
 
 use crate::failure::Failure;
 
 /// Where `leasehold serve` listens when nothing else is said.
 const DEFAULT: &str = "http://127.0.0.1:7420";
 
-/// One server: `http://HOST:PORT`.
-#[derive(Clone, PartialEq, Eq, Debug)]
+/// One server: `http://HOST:PORT` or `https://HOST:PORT`, and how to prove who one is there.
+#[derive(Clone, Debug)]
 pub(crate) struct Server {
+    is_secure: bool,
     host: String,
     port: u16,
+    security: Arc<Security>,
 }
 
 impl Server {
     /// A server on this machine.
     pub(crate) fn local(port: u16) -> Self {
-        Self { host: "127.0.0.1".into(), port }
+        Self { is_secure: false, host: "127.0.0.1".into(), port, security: Arc::default() }
     }
 
     fn parse(text: &str) -> Result<Self, Failure> {
-        let wrong = || Failure::Usage(format!("--server: `{text}` is not of the form http://HOST:PORT"));
+        let wrong = || {
+            Failure::Usage(format!(
+                "--server: `{text}` is not of the form http://HOST:PORT or https://HOST:PORT"
+            ))
+        };
         let uri: Uri = text.parse().map_err(|_| wrong())?;
-        let (Some("http"), Some(host), "" | "/", None) =
+        let (Some(scheme @ ("http" | "https")), Some(host), "" | "/", None) =
             (uri.scheme_str(), uri.host(), uri.path(), uri.query())
         else {
             return Err(wrong());
         };
-        Ok(Self { host: host.trim_matches(['[', ']']).to_owned(), port: uri.port_u16().unwrap_or(80) })
+        let is_secure = scheme == "https";
+        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        Ok(Self { is_secure, host: host.trim_matches(['[', ']']).to_owned(), port, security: Arc::default() })
+    }
+
+    /// Whether it is spoken to over TLS.
+    pub(crate) fn is_secure(&self) -> bool {
+        self.is_secure
+    }
+
+    /// Whom to trust there, and as whom to come.
+    pub(crate) fn security(&self) -> &Security {
+        &self.security
+    }
+
+    /// The `Authorization` header.
+    pub(crate) fn authorization(&self) -> Result<Option<HeaderValue>, Failure> {
+        let wrong = |error: &dyn fmt::Display| Failure::Usage(format!("--credential-file: {error}"));
+        let Some(credential) = self.security.read_credential().map_err(|error| wrong(&error))? else {
+            return Ok(None);
+        };
+        let mut value =
+            HeaderValue::try_from(format!("Bearer {credential}")).map_err(|error| wrong(&error))?;
+        value.set_sensitive(true);
+        Ok(Some(value))
     }
 
     /// Where to connect.
@@ -49,12 +81,12 @@ impl Server {
 
 impl fmt::Display for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "http://{}", self.authority())
+        write!(f, "{}://{}", if self.is_secure { "https" } else { "http" }, self.authority())
     }
 }
 
 /// At least one server, in the order in which they are tried.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Servers(Vec<Server>);
 
 impl Servers {
@@ -66,6 +98,12 @@ impl Servers {
             (typed, _) => typed.to_vec(),
         };
         written.iter().map(|text| Server::parse(text)).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// The same, spoken to like this.
+    pub(crate) fn with(self, security: Security) -> Self {
+        let security = Arc::new(security);
+        Self(self.0.into_iter().map(|server| Server { security: Arc::clone(&security), ..server }).collect())
     }
 
     /// This one alone.
@@ -107,12 +145,14 @@ mod tests {
     }
 
     #[test]
-    fn a_server_is_a_plain_http_address() {
+    fn a_server_is_a_plain_address() {
         let parse = |text: &str| Server::parse(text).map(|server| server.to_string()).ok();
         assert_eq!(parse("http://127.0.0.1:7420"), Some("http://127.0.0.1:7420".into()));
         assert_eq!(parse("http://[::1]:7420/"), Some("http://[::1]:7420".into()));
         assert_eq!(parse("http://locks"), Some("http://locks:80".into()));
-        for text in ["", "locks", "https://locks:1", "http://locks/path", "http://locks/?q", "http://"] {
+        assert_eq!(parse("https://locks:1"), Some("https://locks:1".into()));
+        assert_eq!(parse("https://locks"), Some("https://locks:443".into()));
+        for text in ["", "locks", "ftp://locks:1", "http://locks/path", "http://locks/?q", "http://"] {
             assert_eq!(parse(text), None, "{text}");
         }
     }

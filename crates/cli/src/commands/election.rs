@@ -2,11 +2,11 @@
 //! value, and stops on loss and on uncertainty as it does.
 
 use leasehold::LeaseGuard;
-use leasehold_api::{Leader, ProclaimRequest, ResignRequest};
+use leasehold_api::{Leader, ResignRequest};
 use leasehold_types::{LeaseId, OwnerId};
 use serde_json::{Value, json};
 
-use crate::client::{Call, Client, Events, Servers, encoded};
+use crate::client::{Call, Client, Events, encoded};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out, or_dash};
@@ -14,22 +14,13 @@ use crate::output::{Format, Out, or_dash};
 /// What a candidate stands for.
 pub(crate) struct Candidacy {
     pub(crate) name: String,
-    /// Told to everybody who observes, once elected.
+    /// Told to everybody who observes, together with the election.
     pub(crate) value: Option<String>,
     /// How `elect` without a command says that it is elected.
     pub(crate) format: Format,
 }
 
 impl Candidacy {
-    /// Tells the value to observers; before any work of the leader begins.
-    pub(crate) async fn proclaim(&self, servers: &Servers, guard: &LeaseGuard) -> Result<(), Failure> {
-        let Some(value) = &self.value else { return Ok(()) };
-        let body = ProclaimRequest { lease_id: guard.lease_id(), value: value.clone() };
-        let hint = "the leader resigns; start it again";
-        Client::new(servers.clone()).call(&Call::post(path(&self.name, "proclaim"), &body, hint)).await?;
-        Ok(())
-    }
-
     /// Says that this process leads, when there is no command to say it to.
     pub(crate) fn announce(&self, owner: &OwnerId, guard: &LeaseGuard) -> Result<(), Failure> {
         let token = guard.token().map_or(Value::Null, |token| json!(token.get()));

@@ -93,7 +93,9 @@ async fn begin(plan: &RunPlan) -> Result<u8, Failure> {
 }
 
 fn client(plan: &RunPlan) -> Result<leasehold::Client, Failure> {
-    let mut builder = leasehold::Client::builder().owner(plan.owner.as_str()).patience(PATIENCE);
+    let security = plan.servers.first().security().clone();
+    let mut builder =
+        leasehold::Client::builder().owner(plan.owner.as_str()).patience(PATIENCE).security(security);
     for server in plan.servers.iter() {
         builder = builder.endpoint(server.to_string());
     }
@@ -109,6 +111,9 @@ async fn acquire(plan: &RunPlan, client: &leasehold::Client) -> Result<LeaseGuar
     };
     if let Some(wait) = plan.wait {
         acquire = acquire.wait(wait);
+    }
+    if let Some(value) = plan.candidacy.as_ref().and_then(|candidacy| candidacy.value.as_ref()) {
+        acquire = acquire.value(value);
     }
     let mut acquired = std::pin::pin!(acquire.into_future());
     tokio::select! {
@@ -157,16 +162,11 @@ async fn unguarded(plan: &RunPlan, signals: &mut Signals) -> Result<u8, Failure>
     }
 }
 
-/// A leader proclaims itself first; then comes the command, or leading alone.
+/// What follows: the command, or leading alone.
 async fn granted(plan: &RunPlan, guard: LeaseGuard, signals: &mut Signals) -> Result<u8, Failure> {
-    let Some(candidacy) = &plan.candidacy else { return guarded(plan, guard, signals).await };
-    if let Err(failure) = candidacy.proclaim(&plan.servers, &guard).await {
-        drop(guard.release().await);
-        return Err(failure);
-    }
-    match plan.command.is_empty() {
-        true => leading(plan, candidacy, guard, signals).await,
-        false => guarded(plan, guard, signals).await,
+    match &plan.candidacy {
+        Some(candidacy) if plan.command.is_empty() => leading(plan, candidacy, guard, signals).await,
+        _ => guarded(plan, guard, signals).await,
     }
 }
 
