@@ -29,6 +29,11 @@ pub struct Book {
     /// By slot: how many journaled events came before it, and how many it has.
     pub(crate) events: HashMap<u64, (u64, u32)>,
     events_total: u64,
+    /// When an operator took a token away, as committed; and when operators asked for it, by resource.
+    pub(crate) forced: HashMap<u64, At>,
+    pub(crate) forces: HashMap<Arc<str>, Vec<At>>,
+    /// The largest audit number that anybody had been told when a force-release was first asked for.
+    forced_first: HashMap<Id, (u64, Mark)>,
     pub(crate) beliefs: Vec<Belief>,
 }
 
@@ -42,8 +47,6 @@ pub(crate) struct Op {
     pub(crate) told_token: (u64, Mark),
     pub(crate) told_audit: (u64, Mark),
     pub(crate) answered: bool,
-    /// Whether nobody asked under this lease id before.
-    pub(crate) is_first_attempt: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -87,6 +90,15 @@ impl Book {
     /// Whether the history shows what was committed.
     pub(crate) fn has_commits(&self) -> bool {
         self.last_slot.is_some()
+    }
+
+    /// When an operator took away what this belief is about, without its client knowing.
+    pub(crate) fn forced_at(&self, belief: &Belief) -> Option<At> {
+        if self.has_commits() {
+            return self.forced.get(&belief.token).copied();
+        }
+        let forces = self.forces.get(&belief.resource)?;
+        forces.get(forces.partition_point(|at| *at < belief.from)).copied()
     }
 
     /// The claim that ended this epoch, if one did.
@@ -139,9 +151,10 @@ impl Book {
             }
             Record::Commit { slot, epoch, hash, changes, events, .. } => {
                 self.last_slot = Some(LastSlot { slot: *slot, epoch: *epoch, hash: *hash, mark });
-                self.events.insert(*slot, (self.events_total, *events));
-                self.events_total += u64::from(*events);
-                changes.iter().for_each(|change| self.take_change(mark, change));
+                let changed: u32 = changes.iter().map(|change| self.take_change(mark, change)).sum();
+                let events = events.unwrap_or(changed);
+                self.events.insert(*slot, (self.events_total, events));
+                self.events_total += u64::from(events);
             }
             Record::Event { stream, slot, n, .. } => {
                 let before = self.events.get(slot).map_or(0, |(before, _)| *before);
@@ -156,20 +169,26 @@ impl Book {
     }
 
     fn take_invoke(&mut self, mark: Mark, op: u64, client: &Arc<str>, call: &Call) {
-        let mut is_first_attempt = true;
+        let (mut told_token, mut told_audit) = (self.told_token, self.told_audit);
         match call {
             Call::Acquire { lease, session, .. } => {
                 let entry = self.leases.entry(*lease).or_default();
-                is_first_attempt = entry.asked.made == 0;
+                // Asked for since the first attempt, whichever of them is granted.
+                told_token = *entry.told_before.get_or_insert(told_token);
                 entry.life = Some(session.unwrap_or(*lease));
                 entry.asked.made(mark);
             }
             Call::Release { lease } => self.leases.entry(*lease).or_default().released.made(mark),
+            Call::ForceRelease { resource, request } => {
+                self.forces.entry(Arc::clone(resource)).or_default().push(mark.at);
+                if let Some(request) = request {
+                    told_audit = *self.forced_first.entry(*request).or_insert(told_audit);
+                }
+            }
             _ => {}
         }
-        let (told_token, told_audit) = (self.told_token, self.told_audit);
         let (client, call) = (Arc::clone(client), call.clone());
-        let asked = Op { mark, client, call, told_token, told_audit, answered: false, is_first_attempt };
+        let asked = Op { mark, client, call, told_token, told_audit, answered: false };
         self.ops.insert(op, asked);
     }
 
@@ -217,7 +236,8 @@ impl Book {
         }
     }
 
-    fn take_change(&mut self, mark: Mark, change: &Change) {
+    /// Takes one change in; how many leases began or ended with it.
+    fn take_change(&mut self, mark: Mark, change: &Change) -> u32 {
         match change {
             Change::Granted { lease, life, resource, token, mode, permit } => {
                 let entry = self.leases.entry(*lease).or_default();
@@ -230,6 +250,7 @@ impl Book {
                 place.holders.push(Holder { lease: *lease, token, mode, permit, mark });
                 place.changed(mark);
                 self.places.insert(*lease, Arc::clone(resource));
+                1
             }
             Change::Released { lease } => self.end(*lease, Ending::Released, mark),
             Change::Expired { lease, max_hold } => {
@@ -238,30 +259,35 @@ impl Book {
                     let life = self.life_of(*lease);
                     self.lives.entry(life).or_default().expired = Some(mark);
                 }
-                self.end(*lease, ending, mark);
+                self.end(*lease, ending, mark)
             }
             Change::SessionExpired { session } => {
                 self.lives.entry(*session).or_default().expired = Some(mark);
-                self.end_session(*session, Ending::Expired, mark);
+                self.end_session(*session, Ending::Expired, mark)
             }
             Change::SessionClosed { session } => self.end_session(*session, Ending::SessionClosed, mark),
             Change::Forced { leases } => {
-                leases.iter().for_each(|lease| self.end(*lease, Ending::Forced, mark));
+                leases.iter().map(|lease| self.end(*lease, Ending::Forced, mark)).sum()
             }
         }
     }
 
-    fn end_session(&mut self, session: Id, ending: Ending, mark: Mark) {
+    fn end_session(&mut self, session: Id, ending: Ending, mark: Mark) -> u32 {
         let leases = self.lives.get_mut(&session).map(|life| std::mem::take(&mut life.leases));
-        leases.into_iter().flatten().for_each(|lease| self.end(lease, ending, mark));
+        leases.into_iter().flatten().map(|lease| self.end(lease, ending, mark)).sum()
     }
 
-    fn end(&mut self, lease: Id, ending: Ending, mark: Mark) {
-        let Some(resource) = self.places.remove(&lease) else { return };
-        self.leases.entry(lease).or_default().ended = Some((ending, mark));
+    fn end(&mut self, lease: Id, ending: Ending, mark: Mark) -> u32 {
+        let Some(resource) = self.places.remove(&lease) else { return 0 };
+        let entry = self.leases.entry(lease).or_default();
+        entry.ended = Some((ending, mark));
+        if let (Ending::Forced, Some((token, _))) = (ending, entry.granted) {
+            self.forced.insert(token, mark.at);
+        }
         if let Some(place) = self.resources.get_mut(&resource) {
             place.holders.retain(|holder| holder.lease != lease);
             place.changed(mark);
         }
+        1
     }
 }

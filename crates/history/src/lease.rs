@@ -20,6 +20,8 @@ pub(crate) struct Lease {
     pub(crate) granted: Option<(u64, Mark)>,
     /// The committed end.
     pub(crate) ended: Option<(Ending, Mark)>,
+    /// The largest token that anybody had been told when it was first asked for.
+    pub(crate) told_before: Option<(u64, Mark)>,
     /// The first acknowledged grant.
     pub(crate) told: Option<(u64, Mark)>,
 }

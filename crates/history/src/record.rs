@@ -108,8 +108,9 @@ pub enum Record {
         hash: Hash,
         /// What it says about leases, in order; facts that change no lease are left out.
         changes: Vec<Change>,
-        /// How many journaled events it has for watchers.
-        events: u32,
+        /// How many journaled events it has for watchers, where that is more than one for each lease that began or ended.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        events: Option<u32>,
     },
     /// A watcher received a journaled event.
     Event {
@@ -178,6 +179,9 @@ pub enum Call {
     ForceRelease {
         /// What.
         resource: Arc<str>,
+        /// The same for every attempt, where it is asked again.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        request: Option<Id>,
     },
     /// Who holds it?
     Read {

@@ -45,9 +45,15 @@ fn released(lease: &Lease) -> Option<Mark> {
     lease.ended.filter(|(ending, _)| *ending == Ending::Released).map(|(_, mark)| mark)
 }
 
-/// S10: of what excludes each other, no two clients believe to have it at the same time.
+/// S10: of what excludes each other, no two clients believe to have it at the same time. What an operator takes away is
+/// the operator's affair: from then on its holder's belief does not count.
 fn beliefs_do_not_overlap(book: &Book) -> Check {
-    let mut beliefs: Vec<&Belief> = book.beliefs.iter().filter(|belief| belief.from < belief.until).collect();
+    let counted = |belief: &Belief| {
+        let until = book.forced_at(belief).map_or(belief.until, |at| at.min(belief.until));
+        Belief { until, ..belief.clone() }
+    };
+    let mut beliefs: Vec<Belief> = book.beliefs.iter().map(counted).collect();
+    beliefs.retain(|belief| belief.from < belief.until);
     beliefs.sort_by(|a, b| (&a.resource, a.from, a.index).cmp(&(&b.resource, b.from, b.index)));
     // Of each kind, the one that lasts longest so far: whoever begins before its end overlaps with it.
     let mut longest: Vec<&Belief> = Vec::new();

@@ -11,7 +11,7 @@ pub(crate) fn of(record: &Record) -> &'static [Promise] {
     match record {
         Record::Answer { .. } => &[S17, S3, S5, S7, S9, S11, S12, S13, S19],
         Record::Fence { .. } => &[S4],
-        Record::Commit { .. } => &[S8, S18, S7, S2, S1, S9, S12],
+        Record::Commit { .. } => &[S18, S8, S7, S2, S1, S9, S12],
         Record::Event { .. } => &[S14],
         _ => &[],
     }
@@ -47,7 +47,7 @@ pub(crate) fn check(promise: Promise, book: &Book, index: u64, record: &Record) 
                 Promise::S11 => clients::reads_are_current(book, op, index, (*at, *epoch), answer),
                 Promise::S12 => clients::released_token_is_its_own(book, op, index, answer),
                 Promise::S13 => clients::nothing_comes_back(book, op, index, answer),
-                Promise::S17 => clients::replaced_nodes_are_silent(book, op, index, *epoch),
+                Promise::S17 => clients::replaced_nodes_are_silent(book, op, index, *epoch, answer),
                 Promise::S19 => clients::audit_numbers_grow(op, index, answer),
                 _ => Ok(0),
             }

@@ -12,9 +12,7 @@ use crate::record::{Answer, At, Call};
 pub(super) fn tokens_follow_asking(op: &Op, index: u64, answer: &Answer) -> Check {
     let (Answer::Granted { token, .. }, Call::Acquire { .. }) = (answer, &op.call) else { return Ok(0) };
     let (told, mark) = op.told_token;
-    // A retry may be told of a grant that an earlier attempt has got.
-    let is_first = op.is_first_attempt;
-    if is_first && *token <= told {
+    if *token <= told {
         let detail = format!("token {token} was given after token {told} had been told");
         return Err(broken(Promise::S3, &[mark, op.mark], index, detail));
     }
@@ -173,8 +171,16 @@ pub(super) fn nothing_comes_back(book: &Book, op: &Op, index: u64, answer: &Answ
 }
 
 /// S17: whatever was asked after a node was replaced is not answered by it.
-pub(super) fn replaced_nodes_are_silent(book: &Book, op: &Op, index: u64, epoch: Option<u64>) -> Check {
-    let Some(epoch) = epoch else { return Ok(0) };
+pub(super) fn replaced_nodes_are_silent(
+    book: &Book,
+    op: &Op,
+    index: u64,
+    epoch: Option<u64>,
+    answer: &Answer,
+) -> Check {
+    // Whoever has just been replaced may say so.
+    let is_error = matches!(answer, Answer::Failed | Answer::Unknown);
+    let Some(epoch) = epoch.filter(|_| !is_error) else { return Ok(0) };
     match book.replaced(epoch) {
         Some(claim) if claim.mark.at < op.mark.at => {
             let detail = format!("epoch {epoch} answered what was asked after epoch {} began", claim.epoch);

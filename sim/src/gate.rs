@@ -1,0 +1,108 @@
+//! The gate: every deliberate mistake must be caught. Each is run in a process of its own, since an assertion of the code
+//! under test may end it, which is one way of being caught.
+
+use std::process::Command;
+use std::thread;
+
+use leasehold_history::Promise;
+use leasehold_sim::{Mistake, Options};
+
+use crate::many;
+
+/// Promises that the simulator judges beside those of the history checker.
+const INNER: [&str; 7] = ["S15", "table", "L2", "L3", "L5", "L6", "L8"];
+
+/// Runs seeds with one mistake until a promise breaks, and prints which one and after how many.
+pub(crate) fn catch(options: &Options, seeds: u64) -> bool {
+    for seed in options.seed..options.seed + seeds {
+        many::running(seed);
+        if let Some(failure) = leasehold_sim::run(&Options { seed, ..options.clone() }).failure {
+            println!("{} {}", failure.promise, seed - options.seed + 1);
+            return true;
+        }
+    }
+    false
+}
+
+/// How a mistake was caught: by which promise, after how many seeds. `None` if it was not.
+fn caught(mistake: Mistake, off: Option<&str>, seeds: u64) -> Option<(String, u64)> {
+    let own = std::env::current_exe().expect("this program has a file");
+    let mut command = Command::new(own);
+    command.args(["--catch", "--mistake", mistake.name(), "--seeds", &seeds.to_string()]);
+    if let Some(off) = off {
+        command.args(["--without", off]);
+    }
+    let output = command.output().expect("this program can be started again");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut words = text.split_whitespace();
+    match (words.next(), words.next().and_then(|count| count.parse().ok())) {
+        (Some(promise), Some(count)) => Some((promise.to_owned(), count)),
+        _ if output.status.code().is_none() || output.status.code() == Some(101) => {
+            let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+            let seed = errors
+                .split("cargo xtask sim ")
+                .nth(1)
+                .and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+            Some(("an assertion".to_owned(), seed.map_or(0, |seed: u64| seed + 1)))
+        }
+        _ => None,
+    }
+}
+
+/// All mistakes with this promise off, on as many threads as there are processors.
+fn all_caught(off: Option<&str>, seeds: u64) -> Vec<(Mistake, Option<(String, u64)>)> {
+    let half = Mistake::ALL.len().div_ceil(2);
+    thread::scope(|scope| {
+        let halves: Vec<_> = Mistake::ALL
+            .chunks(half)
+            .map(|mistakes| {
+                let run = move || {
+                    mistakes
+                        .iter()
+                        .map(|(mistake, _)| (*mistake, caught(*mistake, off, seeds)))
+                        .collect::<Vec<_>>()
+                };
+                scope.spawn(run)
+            })
+            .collect();
+        halves.into_iter().flat_map(|half| half.join().expect("a gate does not panic")).collect()
+    })
+}
+
+/// Prints the table; false if a mistake was not caught.
+pub(crate) fn table(seeds: u64) -> bool {
+    println!("{:<28} {:<14} seeds needed", "mistake", "caught by");
+    let all = all_caught(None, seeds);
+    for (number, (mistake, caught)) in all.iter().enumerate() {
+        if number == Mistake::CLASSIC {
+            println!("beyond the nine:");
+        }
+        match caught {
+            Some((promise, count)) => println!("{:<28} {promise:<14} {count}", mistake.name()),
+            None => println!("{:<28} {:<14} not in {seeds}", mistake.name(), "NOT CAUGHT"),
+        }
+    }
+    let nine = all.iter().take(Mistake::CLASSIC).filter(|(_, caught)| caught.is_some()).count();
+    println!("{nine} of {} classic mistakes caught, within {seeds} seeds each", Mistake::CLASSIC);
+    all.iter().all(|(_, caught)| caught.is_some())
+}
+
+/// Prints what slips through when each promise is switched off.
+pub(crate) fn matrix(seeds: u64) -> bool {
+    let judged = Promise::ALL.iter().map(ToString::to_string);
+    let mut fine = true;
+    println!("{:<8} what slips through without it, within {seeds} seeds", "promise");
+    for promise in judged.chain(INNER.map(str::to_owned)) {
+        let slipped: Vec<_> = all_caught(Some(&promise), seeds)
+            .into_iter()
+            .filter(|(_, caught)| caught.is_none())
+            .map(|(mistake, _)| mistake.name())
+            .collect();
+        fine &= !slipped.is_empty();
+        println!(
+            "{promise:<8} {}",
+            if slipped.is_empty() { "nothing".to_owned() } else { slipped.join(", ") }
+        );
+    }
+    fine
+}

@@ -1,0 +1,99 @@
+//! What must happen once nothing goes wrong any more (L2, L3, L5, L6, L8).
+
+use leasehold_core::{Command, Query, Reply, Request, Ticket};
+use leasehold_history::{Change, Id};
+use leasehold_types::{LeaseId, Now, TenantName};
+
+use crate::clock::{MS, Micros, SECOND};
+use crate::node::{Node, Role};
+use crate::world::{Phase, World};
+
+/// A new active node needs this long at most after the last fault.
+const RECOVERY: Micros = 8 * SECOND;
+
+impl World {
+    /// Whether enough time has passed since the last fault for everything to be well again.
+    pub(crate) fn is_well(&self) -> bool {
+        self.phase == Phase::Healed && self.now > self.healed_at + RECOVERY + 2 * SECOND
+    }
+
+    /// L3: one node serves by now.
+    pub(crate) fn judge_recovery(&mut self) {
+        if self.phase == Phase::Healed {
+            let serving = self.nodes.iter().filter(|node| node.is_active()).count();
+            self.must_be("L3", serving == 1, || format!("{serving} nodes serve 8 s after the last fault"));
+        }
+    }
+
+    /// L6: nobody who lives and renews is ended.
+    pub(crate) fn judge_expiries(&mut self, changes: &[Change]) {
+        if !self.is_well() || self.now < self.healed_at + RECOVERY + 6 * SECOND {
+            return;
+        }
+        for change in changes {
+            let life = match change {
+                Change::Expired { lease, max_hold: false } => *lease,
+                Change::SessionExpired { session } => *session,
+                _ => continue,
+            };
+            let since = self.healed_at + RECOVERY;
+            let alive = self.clients.iter().find(|client| client.keeps_alive(life, since));
+            let name = alive.map(|client| client.name.clone());
+            self.must_be("L6", name.is_none(), || format!("{name:?} lives and renews, and was ended"));
+        }
+    }
+
+    /// L5: a request was not answered although nothing is wrong.
+    pub(crate) fn judge_timeout(&mut self, sent: Micros) {
+        if self.is_well() && sent > self.healed_at + RECOVERY {
+            self.must_be("L5", false, || "a request was not answered in time".to_owned());
+        }
+    }
+
+    /// What must be so at the end of a run.
+    pub(crate) fn judge_end(&mut self) {
+        if self.phase != Phase::Healed {
+            return;
+        }
+        let active = self.nodes.iter().position(Node::is_active);
+        self.must_be("L3", active.is_some(), || "no node serves at the end".to_owned());
+        let Some(active) = active else { return };
+        self.check_table(active);
+        let life = self.nodes[active].life;
+        let follows = self.watchers.iter().all(|watcher| watcher.node == Some((active, life)));
+        self.must_be("L8", follows, || "a watcher was left behind".to_owned());
+        self.judge_orphans(active);
+    }
+
+    /// L2: what dead clients held is free.
+    fn judge_orphans(&mut self, active: usize) {
+        let now = self.now;
+        for (lease, by) in std::mem::take(&mut self.orphans).into_iter().filter(|(_, by)| *by < now) {
+            let held = self.is_held(active, lease);
+            self.must_be("L2", !held, || {
+                format!("{lease} of a dead client is held {} ms too long", (now - by) / MS)
+            });
+        }
+    }
+
+    fn is_held(&self, active: usize, lease: Id) -> bool {
+        let Role::Active(active) = &self.nodes[active].role else { return false };
+        let request = Request {
+            ticket: Ticket(u64::MAX),
+            tenant: TenantName::default_tenant(),
+            identity: None,
+            key: None,
+            command: Command::Query(Query::Lease(LeaseId::from_bytes(lease.0))),
+        };
+        let decision = active.state.table().clone().decide(request, Now::default());
+        decision.replies.iter().any(|(_, reply)| matches!(reply, Reply::Lease(_)))
+    }
+
+    /// A client that held this is dead from now on.
+    pub(crate) fn orphaned(&mut self, lease: Id, ttl_ms: u64) {
+        // Twice the armed ttl and the spread after a take-over; every further take-over begins it anew, so that only
+        // those count whose time begins when nothing goes wrong any more.
+        let from = self.now.max(self.end - (crate::options::Options::HEAL_SECONDS * SECOND)) + RECOVERY;
+        self.orphans.push((lease, from + 2 * (ttl_ms * 112 / 100) * MS + 3 * SECOND));
+    }
+}
