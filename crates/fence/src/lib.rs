@@ -35,6 +35,8 @@
 pub mod cas;
 #[cfg(feature = "conformance")]
 pub mod conformance;
+#[cfg(feature = "_connection")]
+mod connection;
 mod contract;
 pub mod effects;
 #[cfg(feature = "etcd")]

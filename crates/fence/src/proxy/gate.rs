@@ -36,6 +36,8 @@ pub(super) struct Gate {
 struct State {
     /// The requests of this process.
     own: BTreeSet<Flight>,
+    /// Those whose notes are to be removed as soon as the store can be reached.
+    leaving: BTreeSet<Flight>,
     /// When the beat of somebody's request was last seen to move.
     seen: BTreeMap<Flight, (u64, Instant)>,
 }
@@ -83,13 +85,16 @@ impl Gate {
         }
     }
 
-    /// The request has been answered, or was never sent.
+    /// The request has been answered, or was never sent. When the store is out of reach, its note is removed later.
     pub(super) async fn leave(&self, flight: &Flight) {
-        while let Err(error) = self.flights.leave(flight).await {
-            tracing::warn!(%error, "the fence's state is out of reach: a note stays");
-            tokio::time::sleep(BEAT).await;
-        }
-        self.state().own.remove(flight);
+        let left = self.flights.leave(flight).await;
+        let mut state = self.state();
+        state.own.remove(flight);
+        match left {
+            Ok(()) => state.leaving.remove(flight),
+            Err(_) => state.leaving.insert(flight.clone()),
+        };
+        drop(state);
         self.left.notify_waiters();
     }
 
@@ -112,6 +117,10 @@ impl Gate {
             if !own.is_empty() && self.flights.beat(&own).await.is_err() {
                 continue;
             }
+            let leaving: Vec<Flight> = self.state().leaving.iter().cloned().collect();
+            for flight in &leaving {
+                self.leave(flight).await;
+            }
             let Ok(notes) = self.flights.notes().await else { continue };
             for dead in self.dead(&notes) {
                 self.order_unknown(dead.fence.as_str(), dead.token.get());
@@ -123,7 +132,7 @@ impl Gate {
     /// The notes of others whose beat has not moved for the drain time, by this process's clock.
     fn dead(&self, notes: &[Note]) -> Vec<Note> {
         let (now, mut state) = (Instant::now(), self.state());
-        let State { own, seen } = &mut *state;
+        let State { own, seen, .. } = &mut *state;
         seen.retain(|flight, _| notes.iter().any(|note| note.flight == *flight));
         let is_dead = |note: &&Note| {
             let (beat, since) = seen.entry(note.flight.clone()).or_insert((note.beat, now));

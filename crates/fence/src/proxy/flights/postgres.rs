@@ -1,25 +1,17 @@
 //! In a PostgreSQL database.
 
-use tokio::sync::{Mutex, MutexGuard};
-use tokio_postgres::{Client, NoTls};
+use tokio_postgres::Client;
 
 use super::{Answer, Entry, Flight, Flights, Note, corrupt, note};
+use crate::connection::Postgres;
 use crate::http::{Failure, Maximum};
 use crate::sql::{Dialect, FENCE_TABLE, FLIGHT_TABLE, ddl};
 use crate::{Fence, FenceError, Grant, postgres};
 
 /// The fence table and the notes in a PostgreSQL database, over one connection that is made again when it is lost.
 /// Without TLS: for a database on the same machine or network.
-pub struct PostgresFlights {
-    url: String,
-    client: Mutex<Option<Client>>,
-}
-
-impl std::fmt::Debug for PostgresFlights {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PostgresFlights").finish_non_exhaustive()
-    }
-}
+#[derive(Debug)]
+pub struct PostgresFlights(Postgres);
 
 impl PostgresFlights {
     /// Connects, and makes the tables that are missing.
@@ -27,40 +19,16 @@ impl PostgresFlights {
     /// # Errors
     /// PostgreSQL's.
     pub async fn open(url: &str) -> Result<Self, Failure> {
-        let client = connect(url).await?;
-        make(&client, FENCE_TABLE, &ddl::base(Dialect::Postgres, None)?).await?;
-        make(&client, FLIGHT_TABLE, &ddl::flights(Dialect::Postgres)).await?;
-        Ok(Self { url: url.to_owned(), client: Mutex::new(Some(client)) })
-    }
-
-    async fn client(&self) -> Result<MutexGuard<'_, Option<Client>>, FenceError<Failure>> {
-        let mut client = self.client.lock().await;
-        if client.as_ref().is_none_or(Client::is_closed) {
-            *client = Some(connect(&self.url).await.map_err(store)?);
-        }
-        Ok(client)
+        let postgres = Postgres::connect(url).await?;
+        postgres.make(FENCE_TABLE, &ddl::base(Dialect::Postgres, None)?).await?;
+        postgres.make(FLIGHT_TABLE, &ddl::flights(Dialect::Postgres)).await?;
+        Ok(Self(postgres))
     }
 
     async fn execute(&self, sql: &str, flights: &[&str]) -> Result<(), FenceError<Failure>> {
-        let client = self.client().await?;
-        current(&client).execute(sql, &[&flights]).await.map(drop).map_err(store)
+        let client = self.0.client().await.map_err(store)?;
+        client.execute(sql, &[&flights]).await.map(drop).map_err(store)
     }
-}
-
-async fn connect(url: &str) -> Result<Client, tokio_postgres::Error> {
-    let (client, connection) = tokio_postgres::connect(url, NoTls).await?;
-    // Its end is seen by the client's `is_closed`.
-    tokio::spawn(connection);
-    Ok(client)
-}
-
-async fn make(client: &Client, table: &str, migration: &ddl::Migration) -> Result<(), tokio_postgres::Error> {
-    let there = client.query_one("SELECT to_regclass($1) IS NOT NULL", &[&table]).await?;
-    if there.try_get(0)? { Ok(()) } else { client.batch_execute(&migration.up_script()).await }
-}
-
-fn current(client: &Option<Client>) -> &Client {
-    client.as_ref().expect("it was connected just now")
 }
 
 fn store(error: tokio_postgres::Error) -> FenceError<Failure> {
@@ -91,8 +59,8 @@ async fn enter(
 impl Maximum for PostgresFlights {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a, ()> {
         Box::pin(async move {
-            let client = self.client().await?;
-            postgres::claim(current(&client), fence, grant).await.map_err(FenceError::boxed)
+            let client = self.0.client().await.map_err(store)?;
+            postgres::claim(&*client, fence, grant).await.map_err(FenceError::boxed)
         })
     }
 }
@@ -100,8 +68,8 @@ impl Maximum for PostgresFlights {
 impl Flights for PostgresFlights {
     fn enter<'a>(&'a self, fence: &'a Fence, grant: &'a Grant, flight: &'a Flight) -> Answer<'a, Entry> {
         Box::pin(async move {
-            let mut client = self.client().await?;
-            enter(client.as_mut().expect("it was connected just now"), fence, grant, flight).await
+            let mut client = self.0.client().await.map_err(store)?;
+            enter(&mut client, fence, grant, flight).await
         })
     }
 
@@ -119,9 +87,9 @@ impl Flights for PostgresFlights {
 
     fn notes(&self) -> Answer<'_, Vec<Note>> {
         Box::pin(async move {
-            let client = self.client().await?;
+            let client = self.0.client().await.map_err(store)?;
             let sql = format!("SELECT flight, name, token, beat FROM {FLIGHT_TABLE}");
-            let rows = current(&client).query(&sql, &[]).await.map_err(store)?;
+            let rows = client.query(&sql, &[]).await.map_err(store)?;
             let one = |row: &tokio_postgres::Row| {
                 Ok(note(row.try_get(0)?, row.try_get(1)?, row.try_get(2)?, row.try_get(3)?))
             };

@@ -1,10 +1,9 @@
 //! On a Redis server.
 
-use redis::aio::MultiplexedConnection;
-use redis::{Client, RedisError, Script};
-use tokio::sync::Mutex;
+use redis::{RedisError, Script};
 
 use super::{Answer, Entry, Flight, Flights, Note, corrupt, note};
+use crate::connection::Redis;
 use crate::http::{Failure, Maximum};
 use crate::redis::{RedisFence, verdict};
 use crate::{Fence, FenceError, Grant};
@@ -13,8 +12,7 @@ use crate::{Fence, FenceError, Grant};
 /// cluster of Redis, where two keys may lie apart.
 #[derive(Debug)]
 pub struct RedisFlights {
-    client: Client,
-    connection: Mutex<Option<MultiplexedConnection>>,
+    server: Redis,
     fence: RedisFence,
     notes: String,
     enter: Script,
@@ -31,11 +29,8 @@ impl RedisFlights {
     /// # Errors
     /// Redis's.
     pub async fn open(url: &str) -> Result<Self, Failure> {
-        let client = Client::open(url)?;
-        let connection = client.get_multiplexed_async_connection().await?;
         Ok(Self {
-            client,
-            connection: Mutex::new(Some(connection)),
+            server: Redis::connect(url).await?,
             fence: RedisFence::new(PREFIX),
             notes: "leasehold:flights".to_owned(),
             enter: Script::new(include_str!("enter.lua")),
@@ -44,37 +39,19 @@ impl RedisFlights {
         })
     }
 
-    async fn connection(&self) -> Result<MultiplexedConnection, FenceError<Failure>> {
-        let mut connection = self.connection.lock().await;
-        if let Some(open) = connection.as_ref() {
-            return Ok(open.clone());
-        }
-        let fresh = self.client.get_multiplexed_async_connection().await;
-        Ok(connection.insert(fresh.map_err(|error| FenceError::Store(error.into()))?).clone())
-    }
-
-    /// A connection that failed is not used again.
-    async fn checked<T>(&self, answer: Result<T, RedisError>) -> Result<T, FenceError<Failure>> {
-        if let Err(error) = &answer
-            && (error.is_io_error() || error.is_connection_dropped() || error.is_timeout())
-        {
-            *self.connection.lock().await = None;
-        }
-        answer.map_err(|error| FenceError::Store(error.into()))
-    }
-
     async fn enter(
         &self,
         fence: &Fence,
         grant: &Grant,
         flight: &Flight,
     ) -> Result<Entry, FenceError<Failure>> {
-        let mut connection = self.connection().await?;
+        let mut connection = self.server.connection().await.map_err(store)?;
         let mut call = self.enter.key(self.fence.key(fence));
         call.key(&self.notes).arg(fence.guard().as_str()).arg(grant.resource().as_str());
         call.arg(u8::from(fence.takes(grant.kind()))).arg(grant.row_number()).arg(grant.token().get());
         call.arg(flight.as_str()).arg(fence.name().as_str());
-        let answer: Vec<String> = self.checked(call.invoke_async(&mut connection).await).await?;
+        let answer = call.invoke_async(&mut connection).await;
+        let answer: Vec<String> = self.server.checked(answer).await.map_err(store)?;
         if answer.first().is_some_and(|word| word == "behind") {
             return Ok(Entry::Behind);
         }
@@ -83,12 +60,16 @@ impl RedisFlights {
     }
 }
 
+fn store(error: RedisError) -> FenceError<Failure> {
+    FenceError::Store(error.into())
+}
+
 impl Maximum for RedisFlights {
     fn advance<'a>(&'a self, fence: &'a Fence, grant: &'a Grant) -> Answer<'a, ()> {
         Box::pin(async move {
-            let mut connection = self.connection().await?;
+            let mut connection = self.server.connection().await.map_err(store)?;
             match self.fence.claim(&mut connection, fence, grant).await {
-                Err(FenceError::Store(error)) => self.checked(Err(error)).await,
+                Err(FenceError::Store(error)) => self.server.checked(Err(error)).await.map_err(store),
                 other => other.map_err(FenceError::boxed),
             }
         })
@@ -102,29 +83,30 @@ impl Flights for RedisFlights {
 
     fn leave<'a>(&'a self, flight: &'a Flight) -> Answer<'a, ()> {
         Box::pin(async move {
-            let mut connection = self.connection().await?;
+            let mut connection = self.server.connection().await.map_err(store)?;
             let mut call = redis::cmd("HDEL");
             call.arg(&self.notes).arg(flight.as_str());
-            self.checked(call.query_async::<()>(&mut connection).await).await
+            self.server.checked(call.query_async::<()>(&mut connection).await).await.map_err(store)
         })
     }
 
     fn beat<'a>(&'a self, flights: &'a [Flight]) -> Answer<'a, ()> {
         Box::pin(async move {
-            let mut connection = self.connection().await?;
+            let mut connection = self.server.connection().await.map_err(store)?;
             let mut call = self.beat.key(&self.notes);
             for flight in flights {
                 call.arg(flight.as_str());
             }
-            self.checked(call.invoke_async::<()>(&mut connection).await).await
+            self.server.checked(call.invoke_async::<()>(&mut connection).await).await.map_err(store)
         })
     }
 
     fn notes(&self) -> Answer<'_, Vec<Note>> {
         Box::pin(async move {
-            let mut connection = self.connection().await?;
+            let mut connection = self.server.connection().await.map_err(store)?;
             let call = self.read.key(&self.notes);
-            let words: Vec<String> = self.checked(call.invoke_async(&mut connection).await).await?;
+            let words = call.invoke_async(&mut connection).await;
+            let words: Vec<String> = self.server.checked(words).await.map_err(store)?;
             let one = |four: &[String]| {
                 let [flight, name, token, beat] = four else { return None };
                 note(flight.clone(), name, token.parse().ok()?, beat.parse().ok()?)
