@@ -21,6 +21,23 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// What came since an earlier count. Counts start anew with a stage: then all of it is new.
+    #[cfg(feature = "shared-rollout")]
+    pub(super) fn since(self, before: Self) -> Self {
+        let less = |now: u64, before: u64| now.checked_sub(before);
+        let all = || {
+            Some(Self {
+                accepted: less(self.accepted, before.accepted)?,
+                rejected: less(self.rejected, before.rejected)?,
+                would_reject: less(self.would_reject, before.would_reject)?,
+                wrong_scope: less(self.wrong_scope, before.wrong_scope)?,
+                without_token: less(self.without_token, before.without_token)?,
+                overridden: less(self.overridden, before.overridden)?,
+            })
+        };
+        all().unwrap_or(self)
+    }
+
     pub(super) fn add(&mut self, decision: Decision<'_>) {
         match decision {
             Decision::Accepted => self.accepted += 1,

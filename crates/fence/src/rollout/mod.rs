@@ -8,6 +8,8 @@
 
 mod counters;
 mod overrides;
+#[cfg(feature = "shared-rollout")]
+pub mod shared;
 mod stage;
 
 use std::collections::BTreeMap;

@@ -32,6 +32,9 @@ pub const LEDGER_TABLE: &str = "leasehold_ledger";
 /// The table with the requests that a reverse proxy has in flight.
 pub const FLIGHT_TABLE: &str = "leasehold_flight";
 
+/// The table with small documents that processes share.
+pub const DOCUMENT_TABLE: &str = "leasehold_document";
+
 /// A way to speak SQL.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Dialect {

@@ -10,7 +10,7 @@ use leasehold_types::ResourceName;
 
 use super::columns::{GUARD_COLUMN, TOKEN_COLUMN, WRITES_COLUMN};
 use super::name::{self, InvalidIdentifier, TableName};
-use super::{Dialect, FLIGHT_TABLE, LEDGER_TABLE};
+use super::{DOCUMENT_TABLE, Dialect, FLIGHT_TABLE, LEDGER_TABLE};
 
 /// Statements that make something, and those that take it away again.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -116,6 +116,19 @@ pub fn ledger(dialect: Dialect) -> Migration {
          \x20   PRIMARY KEY (resource, operation)\n){engine}"
     );
     Migration { dialect, up: vec![up], down: vec![format!("DROP TABLE {LEDGER_TABLE}")] }
+}
+
+/// The table with small documents that processes share, such as the stages of a roll-out.
+pub fn documents(dialect: Dialect) -> Migration {
+    let (text, bytes, engine) = match dialect {
+        Dialect::Mariadb => ("VARBINARY(512)", "LONGBLOB", " ENGINE = InnoDB"),
+        Dialect::Postgres => ("TEXT", "BYTEA", ""),
+        Dialect::Sqlite => ("TEXT", "BLOB", ""),
+    };
+    let up = format!(
+        "CREATE TABLE {DOCUMENT_TABLE} (name {text} NOT NULL PRIMARY KEY, document {bytes} NOT NULL){engine}"
+    );
+    Migration { dialect, up: vec![up], down: vec![format!("DROP TABLE {DOCUMENT_TABLE}")] }
 }
 
 /// The table with the requests that a reverse proxy has in flight; it makes the table itself where it may.
