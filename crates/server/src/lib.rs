@@ -25,6 +25,7 @@ mod peers;
 mod serve;
 mod server;
 mod survey;
+mod tls;
 
 /// Of the program, as status and other nodes are told.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -8,7 +8,7 @@ use crate::error::ServeError;
 use crate::logs;
 use crate::server::{Components, Server};
 
-/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error. `ready` is called once requests
+/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error; SIGHUP reads certificates again. `ready` is called once requests
 /// are answered.
 ///
 /// # Errors
@@ -32,12 +32,16 @@ pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeErr
 async fn run(mut server: Server) -> Result<(), ServeError> {
     let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::System)?;
     let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::System)?;
-    let name = tokio::select! {
-        _ = interrupt.recv() => "SIGINT",
-        _ = terminate.recv() => "SIGTERM",
-        reason = server.stopped() => {
-            error!(event = "node_stopped", %reason, "the node stopped by itself");
-            return Err(reason);
+    let mut hang_up = signal(SignalKind::hangup()).map_err(ServeError::System)?;
+    let name = loop {
+        tokio::select! {
+            _ = interrupt.recv() => break "SIGINT",
+            _ = terminate.recv() => break "SIGTERM",
+            _ = hang_up.recv() => server.reload_certificates(),
+            reason = server.stopped() => {
+                error!(event = "node_stopped", %reason, "the node stopped by itself");
+                return Err(reason);
+            }
         }
     };
     info!(event = "shutting_down", signal = name, "shutting down");

@@ -11,7 +11,7 @@ use tokio::task::JoinHandle;
 use tracing::info;
 
 use crate::auth::Tenants;
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
 use crate::grpc::Losses;
 use crate::http::forward::Connections;
@@ -21,6 +21,7 @@ use crate::logs::LogSink;
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
 use crate::peers::Peers;
+use crate::tls::{Tls, TlsError};
 
 /// What a server is built from, besides its settings.
 pub struct Components {
@@ -52,6 +53,8 @@ pub struct Server {
     /// Absent once it has been told how it ended.
     lives: Option<JoinHandle<Result<(), ServeError>>>,
     accepting: JoinHandle<()>,
+    tls: Option<Arc<Tls>>,
+    following: Option<JoinHandle<()>>,
 }
 
 impl Server {
@@ -65,11 +68,12 @@ impl Server {
         if is_shared {
             config.check_address()?;
         }
-        let advertise = config.advertise.clone();
-        let parts = parts(config, components);
+        let (advertise, scheme) = (config.advertise.clone(), config.scheme());
+        let tls = config.tls.clone().map(Tls::load).transpose().map_err(unusable)?.map(Arc::new);
+        let parts = parts(config, components)?;
         // Other nodes are told where this one is before it can be asked anything, so the port must be known first.
         let early = if is_shared { Some(bind(listen).await?) } else { None };
-        let url = |address| advertise.clone().unwrap_or_else(|| format!("http://{address}"));
+        let url = |address| advertise.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
         let shared_at = early.as_ref().map(|(_, address)| url(*address));
         let running = parts.open(shared_at.as_deref()).await?;
         let (listener, address) = match early {
@@ -86,9 +90,10 @@ impl Server {
         parts.let_first_in(running.handle()).await;
         let (stop, stopping) = watch::channel(false);
         let (lives, app) = Lives::new(parts, url(address), &running);
-        let accepting = tokio::spawn(accept::serve(listener, app.clone(), stopping.clone()));
+        let accepting = tokio::spawn(accept::serve(listener, tls.clone(), app.clone(), stopping.clone()));
         let lives = Some(tokio::spawn(lives.keep(running, stopping)));
-        let server = Self { address, app, stop, lives, accepting };
+        let following = tls.clone().map(|tls| tokio::spawn(tls.follow_files()));
+        let server = Self { address, app, stop, lives, accepting, tls, following };
         server.announce();
         Ok(server)
     }
@@ -116,7 +121,15 @@ impl Server {
 
     /// Where it listens, as a URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.address)
+    }
+
+    /// Reads the certificates again; what cannot be used is logged, and changes nothing.
+    pub fn reload_certificates(&self) {
+        if let Some(tls) = &self.tls {
+            tls.reload();
+        }
     }
 
     /// The node behind it, as it is now.
@@ -153,6 +166,14 @@ impl Server {
     }
 }
 
+impl Drop for Server {
+    fn drop(&mut self) {
+        if let Some(following) = &self.following {
+            following.abort();
+        }
+    }
+}
+
 async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
     let failed = |error| ServeError::Listen { address: listen, error };
     let listener = TcpListener::bind(listen).await.map_err(failed)?;
@@ -160,7 +181,11 @@ async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeErro
     Ok((listener, address))
 }
 
-fn parts(config: Config, components: Components) -> Parts {
+fn unusable(error: TlsError) -> ConfigError {
+    ConfigError::new("tls", error.to_string())
+}
+
+fn parts(config: Config, components: Components) -> Result<Parts, ConfigError> {
     let Components { journal, clock, log } = components;
     let metrics = Arc::new(Metrics::new(log.clone()));
     let losses = Arc::new(Losses::start());
@@ -168,6 +193,6 @@ fn parts(config: Config, components: Components) -> Parts {
     let tenants = Arc::new(Tenants::new(config.tenants.clone(), config.limits.watchers, Arc::clone(&clock)));
     let policies = Arc::new(config.policies.clone());
     let peers = Arc::new(Peers::new(Arc::clone(&clock)));
-    let connections = Connections::new();
-    Parts { config, journal, clock, observer, metrics, losses, tenants, policies, connections, peers }
+    let connections = Connections::new(config.tls.as_ref()).map_err(unusable)?;
+    Ok(Parts { config, journal, clock, observer, metrics, losses, tenants, policies, connections, peers })
 }

@@ -254,6 +254,8 @@ pub(crate) mod patience {
     pub(crate) const IDLE_LOOKS: u32 = 24;
     /// A body of at most [`super::Limits::body_bytes`] arrives within this.
     pub(crate) const BODY: Duration = Duration::from_secs(10);
+    /// A TLS handshake is two round trips and some arithmetic.
+    pub(crate) const HANDSHAKE: Duration = Duration::from_secs(10);
     /// A client that takes no byte of its answer for this long is gone.
     pub(crate) const WRITE: Duration = Duration::from_secs(20);
     /// After an answer that left part of a body unread, so long and so much is still taken from the client, so that it

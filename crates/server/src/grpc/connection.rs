@@ -13,6 +13,7 @@ use hyper::body::Incoming;
 use hyper::server::conn::http2;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tracing::debug;
@@ -56,8 +57,14 @@ pub(crate) async fn is_http2(socket: &TcpStream) -> bool {
 }
 
 /// Serves until the client leaves, is silent for too long, or `drain` turns true.
-pub(crate) async fn serve_connection(socket: TcpStream, app: Arc<App>, mut drain: watch::Receiver<bool>) {
-    let activity = Arc::new(Activity::default());
+pub(crate) async fn serve_connection<S>(
+    socket: S,
+    app: Arc<App>,
+    activity: Arc<Activity>,
+    mut drain: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
     let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
     let service = service_fn(|request| {
         let (app, activity) = (Arc::clone(&app), Arc::clone(&activity));

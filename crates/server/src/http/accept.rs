@@ -8,7 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use leasehold_api::{EPOCH_HEADER, ErrorCode, PROBLEM_CONTENT_TYPE, Problem};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::task::JoinSet;
@@ -16,8 +16,10 @@ use tracing::{debug, warn};
 
 use super::App;
 use super::connection::{Activity, WatchedStream};
+use crate::auth::ConnectionCaller;
 use crate::config::patience;
 use crate::grpc;
+use crate::tls::{self, Tls};
 
 /// A head has at most this many bytes: a path with a name of 512 bytes, encoded, and room for what proxies add.
 const HEAD_BYTES: usize = 32 * 1024;
@@ -30,6 +32,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// present one when it arrives, a gRPC connection to the one when it began. Cancel-safe: dropping it closes everything.
 pub(crate) async fn serve(
     listener: TcpListener,
+    tls: Option<Arc<Tls>>,
     present: watch::Receiver<Arc<App>>,
     mut stop: watch::Receiver<bool>,
 ) {
@@ -44,8 +47,11 @@ pub(crate) async fn serve(
                 Ok((socket, _)) => {
                     match Arc::clone(&room).try_acquire_owned() {
                         Ok(place) => {
-                            drop(connections.spawn(connection(socket, present.clone(), stop.clone(), place)));
+                            let begun = begin(socket, tls.clone(), present.clone(), stop.clone(), place);
+                            drop(connections.spawn(begun));
                         }
+                        // Without a handshake there is nothing that a client of TLS would understand.
+                        Err(_) if tls.is_some() => {}
                         Err(_) => {
                             drop(connections.spawn(turn_away(socket, told_above_cap(&present.borrow()))));
                         }
@@ -87,10 +93,10 @@ async fn turn_away(mut socket: TcpStream, told: Vec<u8>) {
     drop(tokio::time::timeout(patience::LINGER, told).await);
 }
 
-/// A change of the active node closes no HTTP/1 connection: a client whose request is on its way would be left without an
-/// answer, and without knowing whether there was one. Only the end of the server does, and only between requests.
-async fn connection(
+/// Finds out what a connection speaks, and serves it.
+async fn begin(
     socket: TcpStream,
+    tls: Option<Arc<Tls>>,
     present: watch::Receiver<Arc<App>>,
     mut stop: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
@@ -99,19 +105,48 @@ async fn connection(
         debug!(%error, "a connection ended before it began");
         return;
     }
-    let now = || Arc::clone(&present.borrow());
-    let metrics = Arc::clone(&now().metrics);
+    let metrics = Arc::clone(&present.borrow().metrics);
     let _open = metrics.connection();
-    let is_http2 = tokio::select! {
-        is_http2 = grpc::is_http2(&socket) => is_http2,
+    let Some(tls) = tls else {
+        let is_http2 = tokio::select! {
+            is_http2 = grpc::is_http2(&socket) => is_http2,
+            () = super::draining(&mut stop) => return,
+        };
+        return connection(socket, is_http2, Arc::default(), present, stop).await;
+    };
+    let shaken = tokio::select! {
+        shaken = tokio::time::timeout(patience::HANDSHAKE, tls.acceptor().accept(socket)) => shaken,
         () = super::draining(&mut stop) => return,
     };
+    match shaken {
+        Ok(Ok(stream)) => {
+            let handshake = stream.get_ref().1;
+            let is_http2 = tls::chose_http2(handshake);
+            let caller = ConnectionCaller::with_certificate(tls::client_names(handshake));
+            connection(stream, is_http2, Activity::of(caller), present, stop).await;
+        }
+        Ok(Err(error)) => debug!(%error, "a handshake failed"),
+        Err(_) => debug!("a handshake took too long"),
+    }
+}
+
+/// A change of the active node closes no HTTP/1 connection: a client whose request is on its way would be left without an
+/// answer, and without knowing whether there was one. Only the end of the server does, and only between requests.
+async fn connection<S>(
+    socket: S,
+    is_http2: bool,
+    activity: Arc<Activity>,
+    present: watch::Receiver<Arc<App>>,
+    mut stop: watch::Receiver<bool>,
+) where
+    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+{
+    let now = || Arc::clone(&present.borrow());
     if is_http2 {
         let app = now();
         let drain = app.drain.clone();
-        return grpc::serve_connection(socket, app, drain).await;
+        return grpc::serve_connection(socket, app, activity, drain).await;
     }
-    let activity = Arc::new(Activity::default());
     let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
     let service = service_fn(|request| {
         let (app, activity) = (now(), Arc::clone(&activity));

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-use tokio::net::TcpStream;
 use tokio::time::Sleep;
 
 use crate::auth::ConnectionCaller;
@@ -98,8 +97,8 @@ impl Drop for InFlight {
 
 /// A socket that counts what it reads, does not wait for ever on a reader that reads nothing, and takes the rest of a
 /// refused body before it closes.
-pub(crate) struct WatchedStream {
-    socket: TcpStream,
+pub(crate) struct WatchedStream<S> {
+    socket: S,
     activity: Arc<Activity>,
     /// Runs while the client takes nothing.
     write_stall: Option<Pin<Box<Sleep>>>,
@@ -111,9 +110,9 @@ struct Linger {
     bytes_left: usize,
 }
 
-impl WatchedStream {
-    /// Watches over a socket.
-    pub(crate) fn new(socket: TcpStream, activity: Arc<Activity>) -> Self {
+impl<S: AsyncRead + Unpin> WatchedStream<S> {
+    /// Watches over a socket, or what is inside of it.
+    pub(crate) fn new(socket: S, activity: Arc<Activity>) -> Self {
         Self { socket, activity, write_stall: None, linger: None }
     }
 
@@ -151,7 +150,7 @@ impl WatchedStream {
     }
 }
 
-impl AsyncRead for WatchedStream {
+impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
     fn poll_read(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -164,7 +163,7 @@ impl AsyncRead for WatchedStream {
     }
 }
 
-impl AsyncWrite for WatchedStream {
+impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
         self.poll_written(cx, written)
@@ -201,6 +200,8 @@ impl AsyncWrite for WatchedStream {
 
 #[cfg(test)]
 mod tests {
+    use tokio::net::TcpStream;
+
     use super::*;
 
     async fn stale_after(activity: &Activity) -> std::time::Duration {

@@ -28,8 +28,10 @@ use tokio::sync::watch;
 use super::answer::{Answer, AnswerBody};
 use super::draining;
 use super::nodes::KNOCK_PATH;
+use crate::config::TlsFiles;
 use crate::forwarding::{self, ABOUT, FORWARDED, ForwardedIdentity, IDENTITY};
 use crate::peers::About;
+use crate::tls::{PeerConnector, TlsError};
 
 /// A node that does not take a connection within this is as good as gone.
 const CONNECT: Duration = Duration::from_secs(1);
@@ -57,20 +59,26 @@ const PASSED_BACK: [HeaderName; 5] =
 /// Connections to active nodes, kept from one to the next.
 #[derive(Clone, Debug)]
 pub(crate) struct Connections {
-    http: Client<HttpConnector, Incoming>,
-    grpc: Client<HttpConnector, Incoming>,
-    probes: Client<HttpConnector, Empty<Bytes>>,
+    http: Client<PeerConnector, Incoming>,
+    grpc: Client<PeerConnector, Incoming>,
+    probes: Client<PeerConnector, Empty<Bytes>>,
 }
 
 impl Connections {
-    pub(crate) fn new() -> Self {
-        let mut connector = HttpConnector::new();
-        connector.set_nodelay(true);
-        connector.set_connect_timeout(Some(CONNECT));
+    /// Nodes with TLS are held to the authorities that the files name.
+    ///
+    /// # Errors
+    /// The authorities cannot be read.
+    pub(crate) fn new(files: Option<&TlsFiles>) -> Result<Self, TlsError> {
+        let mut tcp = HttpConnector::new();
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT));
+        let connector = PeerConnector::new(tcp.clone(), files, b"http/1.1")?;
         let mut builder = Client::builder(TokioExecutor::new());
         builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
-        let (http, probes) = (builder.build(connector.clone()), builder.build(connector.clone()));
-        Self { http, grpc: builder.http2_only(true).build(connector), probes }
+        let (http, probes) = (builder.build(connector.clone()), builder.build(connector));
+        let grpc = builder.http2_only(true).build(PeerConnector::new(tcp, files, b"h2")?);
+        Ok(Self { http, grpc, probes })
     }
 }
 
@@ -198,7 +206,7 @@ impl Forward {
     fn uri(&self, path: Option<PathAndQuery>) -> Result<Uri, Problem> {
         let unusable = || not_active(format!("the active node's address {} cannot be used", self.active.url));
         let mut parts = self.active.url.parse::<Uri>().map_err(|_| unusable())?.into_parts();
-        if parts.scheme != Some(Scheme::HTTP) {
+        if parts.scheme != Some(Scheme::HTTP) && parts.scheme != Some(Scheme::HTTPS) {
             return Err(unusable());
         }
         parts.path_and_query = path;

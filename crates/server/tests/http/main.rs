@@ -4,6 +4,7 @@
 mod bad_input;
 mod calls;
 mod cluster;
+mod deploy;
 mod docs;
 mod elections;
 mod engines;

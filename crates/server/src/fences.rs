@@ -1,0 +1,135 @@
+//! Which fences are known, and what they have rejected: declared by a policy, or reported by themselves.
+//!
+//! Reports live in the memory of the active node: after a take-over or restart a prefix is `lease_only` again until its
+//! fence reports, which it does every minute. Nothing is decided from this; it is what answers say.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use leasehold_api::FenceReportRequest;
+use leasehold_core::{LeaseView, Reply};
+use leasehold_node::Clock;
+use leasehold_types::{Guarantee, TenantName};
+
+use crate::config::Policies;
+
+/// How long a report counts: five times what a fence lets pass between two.
+pub(crate) const COUNTS_FOR: Duration = Duration::from_secs(300);
+/// Prefixes of one tenant that may be reported; more are not taken note of.
+const PREFIXES: usize = 200;
+/// Resources whose rejections are counted, over all tenants; the ones that came first make room.
+const RESOURCES: usize = 10_000;
+
+/// What is known of fences.
+pub(crate) struct Fences {
+    clock: Arc<dyn Clock>,
+    policies: Arc<Policies>,
+    /// Whether anything was ever reported or declared: grants are many, and most servers know no fence.
+    any: AtomicBool,
+    reports: RwLock<Reports>,
+}
+
+#[derive(Default)]
+struct Reports {
+    /// When a prefix of a tenant was last reported as enforced, in the clock's milliseconds.
+    enforced: HashMap<TenantName, BTreeMap<String, u64>>,
+    rejections: HashMap<(TenantName, String), u64>,
+    order: VecDeque<(TenantName, String)>,
+}
+
+impl Fences {
+    pub(crate) fn new(clock: Arc<dyn Clock>, policies: Arc<Policies>) -> Self {
+        let any = AtomicBool::new(!policies.is_empty());
+        Self { clock, policies, any, reports: RwLock::default() }
+    }
+
+    /// Takes note of a report. Whether it makes grants under its prefix say `fenced`.
+    pub(crate) fn report(&self, tenant: &TenantName, report: &FenceReportRequest) -> bool {
+        let now = self.now_ms();
+        let mut reports = self.reports.write().unwrap_or_else(PoisonError::into_inner);
+        for rejection in &report.rejections {
+            reports.reject(tenant, rejection.resource.as_str());
+        }
+        let prefixes = reports.enforced.entry(tenant.clone()).or_default();
+        prefixes.retain(|_, at| now.saturating_sub(*at) < window_ms());
+        if !report.enforces {
+            prefixes.remove(&report.prefix);
+            return false;
+        }
+        let room = prefixes.len() < PREFIXES || prefixes.contains_key(&report.prefix);
+        if room {
+            prefixes.insert(report.prefix.clone(), now);
+            self.any.store(true, Relaxed);
+        }
+        room
+    }
+
+    /// How many rejections of stale tokens of this resource were reported to this node.
+    pub(crate) fn rejections(&self, tenant: &TenantName, name: &str) -> u64 {
+        let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);
+        reports.rejections.get(&(tenant.clone(), name.to_owned())).copied().unwrap_or(0)
+    }
+
+    /// Says `fenced` in a reply where a durable grant has a fence.
+    pub(crate) fn tell(&self, tenant: &TenantName, reply: &mut Reply) {
+        if !self.any.load(Relaxed) {
+            return;
+        }
+        let each = |views: &mut [LeaseView]| {
+            views.iter_mut().for_each(|view| self.raise(tenant, view.resource.as_str(), &mut view.guarantee));
+        };
+        match reply {
+            Reply::Granted(grant) => self.raise(tenant, grant.resource.as_str(), &mut grant.guarantee),
+            Reply::Lease(view) => self.raise(tenant, view.resource.as_str(), &mut view.guarantee),
+            Reply::Locks(page) => each(&mut page.locks),
+            Reply::Explained(explained) => each(&mut explained.holders),
+            _ => {}
+        }
+    }
+
+    /// A grant that can be lost with its journal stays `best_effort`, fence or not.
+    fn raise(&self, tenant: &TenantName, name: &str, guarantee: &mut Guarantee) {
+        if *guarantee == Guarantee::LeaseOnly && self.is_fenced(tenant, name) {
+            *guarantee = Guarantee::Fenced;
+        }
+    }
+
+    fn is_fenced(&self, tenant: &TenantName, name: &str) -> bool {
+        if self.policies.of(name).is_some_and(|policy| policy.fence.is_some()) {
+            return true;
+        }
+        let (now, reports) = (self.now_ms(), self.reports.read().unwrap_or_else(PoisonError::into_inner));
+        let Some(prefixes) = reports.enforced.get(tenant) else { return false };
+        let fits = |(prefix, at): (&String, &u64)| {
+            name.starts_with(prefix.as_str()) && now.saturating_sub(*at) < window_ms()
+        };
+        prefixes.iter().any(fits)
+    }
+
+    fn now_ms(&self) -> u64 {
+        self.clock.now().time.0
+    }
+}
+
+fn window_ms() -> u64 {
+    u64::try_from(COUNTS_FOR.as_millis()).unwrap_or(u64::MAX)
+}
+
+impl Reports {
+    fn reject(&mut self, tenant: &TenantName, name: &str) {
+        let key = (tenant.clone(), name.to_owned());
+        if let Some(count) = self.rejections.get_mut(&key) {
+            *count += 1;
+            return;
+        }
+        self.rejections.insert(key.clone(), 1);
+        self.order.push_back(key);
+        if self.order.len() > RESOURCES
+            && let Some(oldest) = self.order.pop_front()
+        {
+            self.rejections.remove(&oldest);
+        }
+    }
+}
