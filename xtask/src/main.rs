@@ -6,6 +6,7 @@
 
 mod bench;
 mod bless;
+mod drill;
 mod needs;
 mod parts;
 mod run;
@@ -41,7 +42,7 @@ const COMMANDS: &[Command] = &[
     Command { name: "e2e", about: "the end to end tests alone [FILTER]", run: test::e2e },
     Command { name: "docs", about: "the console blocks of README and docs/ alone [FILTER]", run: test::docs },
     Command { name: "figures", about: "the measured tests alone [FILTER]", run: test::figures },
-    Command { name: "drill", about: "a fault by hand: `drill kill9 [KILLS]`", run: test::drill },
+    Command { name: "drill", about: "a fault by hand; `drill` alone lists them", run: drill::drill },
     Command {
         name: "bench",
         about: "the real figures: release build, HTTP, embedded journal [SECONDS]",

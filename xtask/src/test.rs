@@ -64,21 +64,6 @@ pub(crate) fn figures(args: &[String]) -> ExitCode {
     one("figures", args)
 }
 
-/// `cargo xtask drill kill9 [KILLS]`.
-pub(crate) fn drill(args: &[String]) -> ExitCode {
-    let (Some("kill9"), kills) = (args.first().map(String::as_str), args.get(1)) else {
-        eprintln!("usage: cargo xtask drill kill9 [KILLS]");
-        return ExitCode::from(64);
-    };
-    let mut parts = Parts::new();
-    if release(&mut parts) {
-        let line =
-            whole("e2e", &["kill9::".into()]).env("LEASEHOLD_KILLS", kills.map_or("300", |kills| kills));
-        parts.tests("drill kill9", &line);
-    }
-    parts.finish()
-}
-
 fn verify_parts(parts: &mut Parts) {
     parts.check("format", &Line::cargo("fmt --all --check"));
     parts.check("clippy", &Line::cargo(CLIPPY));
@@ -97,11 +82,11 @@ fn one(target: &str, args: &[String]) -> ExitCode {
     parts.finish()
 }
 
-fn release(parts: &mut Parts) -> bool {
+pub(crate) fn release(parts: &mut Parts) -> bool {
     parts.check("release build", &Line::cargo("build --release --quiet -p leasehold-cli"))
 }
 
-fn whole(target: &str, args: &[String]) -> Line {
+pub(crate) fn whole(target: &str, args: &[String]) -> Line {
     // Figures and skipped parts are printed by tests that pass; they should be seen.
     let line = Line::cargo(&format!(
         "test --workspace --all-features --test {target} --no-fail-fast -- --nocapture"

@@ -1,0 +1,58 @@
+//! `cargo xtask drill`: faults by hand, longer or harder than in the test run.
+
+use std::process::ExitCode;
+
+use crate::parts::Parts;
+use crate::run::Line;
+use crate::test::{release, whole};
+
+/// One of them.
+struct Drill {
+    name: &'static str,
+    /// What its one argument means.
+    argument: &'static str,
+    about: &'static str,
+    /// How the tests are told the argument.
+    variable: &'static str,
+    default: &'static str,
+    line: fn() -> Line,
+}
+
+const DRILLS: &[Drill] = &[
+    Drill {
+        name: "kill9",
+        argument: "KILLS",
+        about: "kill -9 of a server under load, and a look at what it had acknowledged",
+        variable: "LEASEHOLD_KILLS",
+        default: "300",
+        line: || whole("e2e", &["kill9::".into()]),
+    },
+    Drill {
+        name: "run",
+        argument: "TTL",
+        about: "twenty commands under `run` lose the network: each is dead before its successor's grant",
+        variable: "LEASEHOLD_TTL",
+        default: "15s",
+        line: || {
+            Line::cargo("test -p leasehold-cli --all-features --test run -- --nocapture --ignored by_hand")
+        },
+    },
+];
+
+/// `cargo xtask drill NAME [ARGUMENT]`.
+pub(crate) fn drill(args: &[String]) -> ExitCode {
+    let name = args.first().map(String::as_str);
+    let Some(drill) = DRILLS.iter().find(|drill| Some(drill.name) == name) else {
+        eprintln!("usage: cargo xtask drill NAME [ARGUMENT]\n");
+        for Drill { name, argument, about, default, .. } in DRILLS {
+            eprintln!("  {:<20} {about} [{default}]", format!("{name} [{argument}]"));
+        }
+        return ExitCode::from(64);
+    };
+    let mut parts = Parts::new();
+    if release(&mut parts) {
+        let argument = args.get(1).map_or(drill.default, String::as_str);
+        parts.tests(&format!("drill {}", drill.name), &(drill.line)().env(drill.variable, argument));
+    }
+    parts.finish()
+}
