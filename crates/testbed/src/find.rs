@@ -25,6 +25,21 @@ pub(crate) fn file(path: &str, package: &str) -> PathBuf {
     existing(PathBuf::from(path)).unwrap_or_else(|| missing(path, package))
 }
 
+/// The folder into which `cargo xtask needs install` puts what is no Debian package.
+pub(crate) fn tools() -> PathBuf {
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    env::var_os("CARGO_TARGET_DIR").map_or_else(|| workspace.join("target"), PathBuf::from).join("tools")
+}
+
+/// A program in that folder.
+///
+/// # Panics
+/// When it is not there: names the command that installs it.
+pub(crate) fn tool(path: &str) -> PathBuf {
+    let found = existing(tools().join(path));
+    found.unwrap_or_else(|| panic!("{path} is not installed; this test needs it (cargo xtask needs install)"))
+}
+
 /// The directory with the programs of the newest PostgreSQL.
 pub(crate) fn postgres_programs() -> PathBuf {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();

@@ -23,6 +23,7 @@ mod keeper;
 mod mariadb;
 mod member;
 mod memory;
+mod moto;
 mod network;
 mod postgres;
 mod postgres_pair;
@@ -60,6 +61,11 @@ pub fn mariadb() -> Server {
 /// MariaDB with chosen settings, each given as `--name=value`.
 pub fn mariadb_with(setup: &Setup) -> Server {
     server::start("MariaDB", || mariadb::launch(setup))
+}
+
+/// A stand-in for S3 and DynamoDB; the URL is `http://127.0.0.1:PORT`. It takes any credentials.
+pub fn moto() -> Server {
+    server::start("moto", moto::launch)
 }
 
 /// Redis with an append-only file that is synced at every write; the URL is `redis://127.0.0.1:PORT/`.

@@ -161,7 +161,8 @@ impl Tail {
 /// A command that dies with this process, if a signal is given, and that is not root: database servers refuse to be.
 pub(crate) fn unprivileged(program: &Path, dies_by: Option<Signal>) -> Command {
     let mut command = Command::new(find::program("setpriv", "util-linux"));
-    if geteuid().is_root() {
+    // Nobody may not be able to reach our own folder of tools, and what is there does not mind.
+    if geteuid().is_root() && !program.starts_with(find::tools()) {
         let nobody = NOBODY.to_string();
         command.args(["--reuid", &nobody, "--regid", &nobody, "--clear-groups"]);
     }
