@@ -33,8 +33,8 @@ pub(crate) struct Fences {
 
 #[derive(Default)]
 struct Reports {
-    /// When a prefix of a tenant was last reported as enforced, in the clock's milliseconds.
-    enforced: HashMap<TenantName, BTreeMap<String, u64>>,
+    /// When a prefix of a tenant was last reported as enforced.
+    enforced: HashMap<TenantName, BTreeMap<String, Duration>>,
     rejections: HashMap<(TenantName, String), u64>,
     order: VecDeque<(TenantName, String)>,
 }
@@ -47,13 +47,13 @@ impl Fences {
 
     /// Takes note of a report. Whether it makes grants under its prefix say `fenced`.
     pub(crate) fn report(&self, tenant: &TenantName, report: &FenceReportRequest) -> bool {
-        let now = self.now_ms();
+        let now = self.now();
         let mut reports = self.reports.write().unwrap_or_else(PoisonError::into_inner);
         for rejection in &report.rejections {
             reports.reject(tenant, rejection.resource.as_str());
         }
         let prefixes = reports.enforced.entry(tenant.clone()).or_default();
-        prefixes.retain(|_, at| now.saturating_sub(*at) < window_ms());
+        prefixes.retain(|_, at| now.saturating_sub(*at) < COUNTS_FOR);
         if !report.enforces {
             prefixes.remove(&report.prefix);
             return false;
@@ -100,21 +100,18 @@ impl Fences {
         if self.policies.of(name).is_some_and(|policy| policy.fence.is_some()) {
             return true;
         }
-        let (now, reports) = (self.now_ms(), self.reports.read().unwrap_or_else(PoisonError::into_inner));
+        let (now, reports) = (self.now(), self.reports.read().unwrap_or_else(PoisonError::into_inner));
         let Some(prefixes) = reports.enforced.get(tenant) else { return false };
-        let fits = |(prefix, at): (&String, &u64)| {
-            name.starts_with(prefix.as_str()) && now.saturating_sub(*at) < window_ms()
+        let fits = |(prefix, at): (&String, &Duration)| {
+            name.starts_with(prefix.as_str()) && now.saturating_sub(*at) < COUNTS_FOR
         };
         prefixes.iter().any(fits)
     }
 
-    fn now_ms(&self) -> u64 {
-        self.clock.now().time.0
+    /// The clock that goes on while the machine sleeps: a report does not get younger by that.
+    fn now(&self) -> Duration {
+        self.clock.read().boottime
     }
-}
-
-fn window_ms() -> u64 {
-    u64::try_from(COUNTS_FOR.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Reports {

@@ -12,6 +12,7 @@
 mod auth;
 mod config;
 mod error;
+mod fences;
 mod forwarding;
 mod grpc;
 mod http;

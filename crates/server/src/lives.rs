@@ -12,8 +12,9 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::auth::{Access, Tenants, make_first};
-use crate::config::{Config, Policies, patience};
+use crate::config::{Config, patience};
 use crate::error::ServeError;
+use crate::fences::Fences;
 use crate::grpc::Losses;
 use crate::http::forward::{Connections, Forward};
 use crate::http::{App, Base, draining};
@@ -31,7 +32,7 @@ pub(crate) struct Parts {
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) connections: Connections,
     pub(crate) peers: Arc<Peers>,
-    pub(crate) policies: Arc<Policies>,
+    pub(crate) fences: Arc<Fences>,
 }
 
 impl Parts {
@@ -60,14 +61,14 @@ impl Parts {
             forward,
             peers: Arc::clone(&self.peers),
             since: self.peers.now(),
-            limits: self.config.limits,
+            limits: self.config.limits.clone(),
             hosts: self.config.hosts.clone(),
             address: address.to_owned(),
             metrics: Arc::clone(&self.metrics),
             access: if self.config.protected { Access::Protected } else { Access::Open },
             clock: Arc::clone(&self.clock),
             tenants: Arc::clone(&self.tenants),
-            policies: Arc::clone(&self.policies),
+            fences: Arc::clone(&self.fences),
             drain: draining,
             losses: Arc::clone(&self.losses),
         };

@@ -13,6 +13,7 @@ use tracing::info;
 use crate::auth::Tenants;
 use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
+use crate::fences::Fences;
 use crate::grpc::Losses;
 use crate::http::forward::Connections;
 use crate::http::{App, accept};
@@ -191,8 +192,8 @@ fn parts(config: Config, components: Components) -> Result<Parts, ConfigError> {
     let losses = Arc::new(Losses::start());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
     let tenants = Arc::new(Tenants::new(config.tenants.clone(), config.limits.watchers, Arc::clone(&clock)));
-    let policies = Arc::new(config.policies.clone());
+    let fences = Arc::new(Fences::new(Arc::clone(&clock), Arc::clone(&config.limits.policies)));
     let peers = Arc::new(Peers::new(Arc::clone(&clock)));
     let connections = Connections::new(config.tls.as_ref()).map_err(unusable)?;
-    Ok(Parts { config, journal, clock, observer, metrics, losses, tenants, policies, connections, peers })
+    Ok(Parts { config, journal, clock, observer, metrics, losses, tenants, fences, connections, peers })
 }

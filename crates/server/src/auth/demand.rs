@@ -122,6 +122,7 @@ pub(crate) fn demand_of(place: Place<'_>) -> Demand<'static> {
         | Place::Resource(_)
         | Place::ForceRelease(_)
         | Place::ValidateToken
+        | Place::FenceReport
         | Place::Sessions
         | Place::Session(_)
         | Place::RenewSession(_)

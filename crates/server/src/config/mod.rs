@@ -9,6 +9,7 @@ mod settings;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_types::{TtlBounds, limits};
@@ -59,8 +60,6 @@ pub struct Config {
     pub limits: Limits,
     /// What each tenant may have.
     pub tenants: TenantLimits,
-    /// What is said of names.
-    pub policies: Policies,
 }
 
 /// Which `Host` a request may name, so that no web page reaches an open server under a name of its own.
@@ -73,7 +72,7 @@ pub enum HostPolicy {
 }
 
 /// Bounds on what callers may ask.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Limits {
     /// Ttl bounds.
     pub ttl: TtlBounds,
@@ -85,6 +84,8 @@ pub struct Limits {
     pub connections: usize,
     /// Event streams at the same time.
     pub watchers: usize,
+    /// What is said of names.
+    pub policies: Arc<Policies>,
 }
 
 impl Default for Limits {
@@ -95,6 +96,7 @@ impl Default for Limits {
             body_bytes: DEFAULT_BODY_BYTES,
             connections: DEFAULT_CONNECTIONS,
             watchers: DEFAULT_WATCHERS,
+            policies: Arc::default(),
         }
     }
 }
@@ -135,13 +137,15 @@ impl RawConfig {
             protected,
             tls,
             tenants: TenantLimits::resolve(&self.tenants)?,
-            policies: Policies::resolve(self.policies, self.undeclared.unwrap_or_default())?,
             listen,
             data: self.data.unwrap_or_else(|| DEFAULT_DATA.into()),
             node: node_name(self.node)?,
             advertise: self.advertise,
             log: self.log.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
-            limits: self.limits.resolve()?,
+            limits: Limits {
+                policies: Arc::new(Policies::resolve(self.policies, self.undeclared.unwrap_or_default())?),
+                ..self.limits.resolve()?
+            },
         })
     }
 }
@@ -239,6 +243,7 @@ impl RawLimits {
                 1_000_000,
             )?,
             watchers: within("limits.watchers", self.watchers.unwrap_or(DEFAULT_WATCHERS), 1_000_000)?,
+            policies: Arc::default(),
         })
     }
 }

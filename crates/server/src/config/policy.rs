@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use leasehold_api::{AcquireRequest, ErrorCode, Problem};
+use leasehold_core::Reply;
 use leasehold_types::{Class, limits};
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +78,8 @@ pub struct Policies {
     undeclared: Undeclared,
 }
 
+const UNDECLARED: &str = "no policy declares this name";
+
 /// More than anybody keeps an overview of.
 const MOST: usize = 1_000;
 
@@ -100,6 +104,42 @@ impl Policies {
     /// What becomes of a name of which nothing is said.
     pub fn undeclared(&self) -> Undeclared {
         self.undeclared
+    }
+
+    /// Fills in what an acquire leaves open, and refuses what is not as declared.
+    pub(crate) fn govern(&self, request: &mut AcquireRequest) -> Result<(), Problem> {
+        if self.is_empty() {
+            return Ok(());
+        }
+        let Some(policy) = self.of(request.resource.as_str()) else {
+            return match self.undeclared {
+                Undeclared::Refuse => Err(Problem::new(
+                    ErrorCode::Forbidden,
+                    "no policy declares this name, and undeclared ones are refused",
+                )),
+                Undeclared::Allow | Undeclared::Warn => Ok(()),
+            };
+        };
+        if let Some(class) = policy.class
+            && *request.class.get_or_insert(class) != class
+        {
+            let detail = format!("the policy of `{}` wants the class {class}", policy.prefix);
+            return Err(Problem::new(ErrorCode::ClassNotSupported, detail));
+        }
+        if request.session_id.is_none() && request.ttl_ms.is_none() && request.ttl_seconds.is_none() {
+            request.ttl_ms = policy.ttl_ms;
+        }
+        Ok(())
+    }
+
+    /// Says of a grant that nothing is declared of its name, where that is wanted.
+    pub(crate) fn warn(&self, reply: &mut Reply) {
+        if self.undeclared == Undeclared::Warn
+            && let Reply::Granted(grant) = reply
+            && self.of(grant.resource.as_str()).is_none()
+        {
+            grant.warning = grant.warning.or(Some(UNDECLARED));
+        }
     }
 
     /// Whether nothing is said of any name.
@@ -134,7 +174,7 @@ mod tests {
     use super::*;
 
     fn policies(text: &str) -> Result<Policies, ConfigError> {
-        RawConfig::from_toml(text).unwrap().resolve().map(|config| config.policies)
+        RawConfig::from_toml(text).unwrap().resolve().map(|config| (*config.limits.policies).clone())
     }
 
     #[test]

@@ -18,7 +18,8 @@ use super::route::Place;
 use crate::auth::{
     self, Access, Caller, ConnectionCaller, Demand, TenantRoom, Tenants, WatchPlace, authorize, demand_of,
 };
-use crate::config::{HostPolicy, Limits, Policies};
+use crate::config::{HostPolicy, Limits};
+use crate::fences::Fences;
 use crate::forwarding::{self, ForwardedIdentity};
 use crate::grpc::Losses;
 use crate::metrics::Metrics;
@@ -43,7 +44,8 @@ pub(crate) struct Base {
     pub(crate) access: Access,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenants: Arc<Tenants>,
-    pub(crate) policies: Arc<Policies>,
+    /// Which fences are known.
+    pub(crate) fences: Arc<Fences>,
     pub(crate) drain: watch::Receiver<bool>,
     /// Which gRPC stream is told of the loss of a lease.
     pub(crate) losses: Arc<Losses>,
@@ -122,7 +124,22 @@ impl App {
 
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
-        outcome(self.handle.submit(self.call(key, command)?).await)
+        self.told(outcome(self.handle.submit(self.call(key, command)?).await))
+    }
+
+    /// An outcome as this caller is told it: with what is known of fences, and declared of names.
+    pub(crate) fn told(&self, mut outcome: Result<Reply, Problem>) -> Result<Reply, Problem> {
+        if let Ok(reply) = &mut outcome {
+            self.fences.tell(&self.tenant, reply);
+            self.limits.policies.warn(reply);
+        }
+        outcome
+    }
+
+    /// Refuses a caller that may not speak for the fences of a prefix: what they report changes what grants promise.
+    pub(crate) fn may_report(&self, prefix: &str) -> Result<(), Problem> {
+        self.must_be_admitted()?;
+        Demand::Prefix(Verb::Operate, prefix).check(&self.caller)
     }
 
     /// A command as it goes to the node, with who asks, if it may. Everything that anybody asks of the table passes here.
@@ -236,7 +253,7 @@ impl App {
     }
 }
 
-/// What the node answered, as it is told: a lawful no is a problem.
+/// What the node answered: a lawful no is a problem.
 pub(crate) fn outcome(answer: Result<Durable<Reply>, SubmitError>) -> Result<Reply, Problem> {
     match answer.map_err(convert::submit_problem)?.into_inner() {
         Reply::Refused(refusal) => Err(convert::refusal_problem(refusal)),

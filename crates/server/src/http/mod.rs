@@ -10,6 +10,7 @@ pub(crate) mod convert;
 mod credentials;
 pub(crate) mod elections;
 mod events;
+mod fences;
 pub(crate) mod forward;
 pub(crate) mod guard;
 mod health;
@@ -94,6 +95,7 @@ async fn dispatch(
             resources::force_release(app, name, headers, query, body).await
         }
         (Place::ValidateToken, Method::POST) => resources::validate(app, headers, query, body).await,
+        (Place::FenceReport, Method::POST) => fences::report(app, headers, query, body).await,
         (Place::Sessions, Method::POST) => sessions::open(app, headers, query, body).await,
         (Place::Sessions, Method::GET) => sessions::list(app, query, body).await,
         (Place::Session(id), Method::GET) => sessions::show(app, id, query, body).await,

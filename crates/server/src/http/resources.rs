@@ -22,7 +22,11 @@ pub(super) async fn explain(
     Query::read(query, &[])?;
     request::no_body(&body)?;
     match app.query(CoreQuery::Explain(resource(name)?)).await? {
-        Reply::Explained(explained) => Ok(json(&convert::explained(*explained))),
+        Reply::Explained(explained) => {
+            let mut answer = convert::explained(*explained);
+            answer.fence_rejections = app.fences.rejections(&app.tenant, answer.resource.as_str());
+            Ok(json(&answer))
+        }
         other => unexpected(&other),
     }
 }

@@ -14,6 +14,7 @@ pub(crate) enum Place<'a> {
     Resource(&'a str),
     ForceRelease(&'a str),
     ValidateToken,
+    FenceReport,
     Sessions,
     Session(&'a str),
     RenewSession(&'a str),
@@ -59,6 +60,7 @@ impl<'a> Place<'a> {
                 Self::ForceRelease(name)
             }
             [Some("v1"), Some("tokens"), Some("validate"), None, _] => Self::ValidateToken,
+            [Some("v1"), Some("fences"), Some("report"), None, _] => Self::FenceReport,
             [Some("v1"), Some("sessions"), None, ..] => Self::Sessions,
             [Some("v1"), Some("sessions"), Some(id), None, _] => Self::Session(id),
             [Some("v1"), Some("sessions"), Some(id), Some("renew"), None] => Self::RenewSession(id),
@@ -103,6 +105,7 @@ impl<'a> Place<'a> {
             | Self::RenewLock(_)
             | Self::ForceRelease(_)
             | Self::ValidateToken
+            | Self::FenceReport
             | Self::RenewSession(_)
             | Self::Campaign(_)
             | Self::Proclaim(_)
@@ -164,6 +167,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 27, "as many as Place has variants");
+        assert_eq!(paths.len(), 28, "as many as Place has variants");
     }
 }

@@ -135,6 +135,11 @@ impl Metrics {
         self.reported.expired_while_executing(leases);
     }
 
+    /// A fence rejected a stale token: two holders believed.
+    pub(crate) fn dual_owner_suspected(&self, tenant: &TenantName, prefix: &str) {
+        self.scopes.of(tenant.as_str(), prefix).dual_owner_suspected.fetch_add(1, Relaxed);
+    }
+
     pub(crate) fn release_failed(&self, code: ErrorCode) {
         self.release_failures.add(code);
     }
@@ -217,6 +222,12 @@ impl Metrics {
         page.counters(&scopes, "lock_renewals_total", "Leases renewed", |s| &s.renewals);
         page.counters(&scopes, "lock_expired_total", "Leases whose time ended", |s| &s.expired);
         page.counters(&scopes, "lock_force_release_total", "Leases taken away by operators", |s| &s.forced);
+        page.counters(
+            &scopes,
+            "lock_dual_owner_suspected_total",
+            "Writes with a stale token that fences rejected and reported",
+            |s| &s.dual_owner_suspected,
+        );
         page.by_code("lock_renewal_failures_total", "Renewals refused or failed", &self.renewal_failures);
         page.by_code("lock_release_failures_total", "Releases refused or failed", &self.release_failures);
         self.reported.render(&mut page);

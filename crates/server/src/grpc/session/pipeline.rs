@@ -70,7 +70,7 @@ impl Pipeline {
         }
         done.append(&mut self.refused);
         for (tag, answer) in self.answers.drain(..) {
-            done.push(finish(&self.app, tag, outcome(answer)));
+            done.push(finish(&self.app, tag, self.app.told(outcome(answer))));
         }
     }
 

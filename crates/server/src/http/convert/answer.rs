@@ -126,7 +126,7 @@ pub(crate) fn explained(explained: core::Explained) -> api::ExplainAnswer {
         last_token: explained.last_token,
         endings: explained.endings.into_iter().map(ending).collect(),
         contention: explained.contended,
-        // Fences have no way to report here yet, so none has.
+        // What was reported is not the table's; the handler knows it.
         fence_rejections: 0,
         earliest_regrant_at: explained.earliest_regrant_at.map(Timestamp),
         as_of: Timestamp(explained.as_of),
