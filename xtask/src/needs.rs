@@ -84,6 +84,11 @@ const NEEDS: &[Need] = &[
         source: Source::Debian("etcd-client"),
         why: "the etcd fence seen from outside",
     },
+    Need {
+        sign: Sign::Program("systemd-analyze"),
+        source: Source::Debian("systemd"),
+        why: "the unit under deploy/",
+    },
     Need { sign: Sign::Program("script"), source: Source::Debian("bsdutils"), why: "commands in a terminal" },
     Need { sign: Sign::Program("java"), source: Source::Debian("default-jre-headless"), why: "ZooKeeper" },
     Need {
