@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
 
+use crate::commands::credential::CredentialCommand;
 use crate::commands::drill::DrillArgs;
 use crate::commands::fence::FenceCommand;
 use crate::duration;
@@ -97,6 +98,9 @@ pub(crate) enum Command {
     ForceRelease(ForceReleaseArgs),
     /// Read, verify or export the audit log
     Audit(AuditArgs),
+    /// Who is let in to a protected server, and what they may do
+    #[command(subcommand)]
+    Credential(CredentialCommand),
     /// What the server is and does, and which nodes there are
     Status,
     /// Finish the upgrade of a cluster
@@ -157,7 +161,19 @@ pub(crate) struct ServeArgs {
     /// URL under which others reach this node
     #[arg(long, value_name = "URL")]
     pub(crate) advertise: Option<String>,
-    /// Listen on an address beyond loopback although callers are not authenticated
+    /// Callers must show who they are [default: yes, but for a loopback address]
+    #[arg(long)]
+    pub(crate) auth: bool,
+    /// The server's certificate chain (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+    /// Authorities whose client certificates are accepted (PEM)
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_client_ca: Option<PathBuf>,
+    /// Listen on an address that others reach, without authentication or without TLS
     #[arg(long)]
     pub(crate) insecure: bool,
 }

@@ -16,6 +16,7 @@ use crate::args::{
 use crate::bench::BenchPlan;
 use crate::client::Servers;
 use crate::commands::advise::AdvisePlan;
+use crate::commands::credential::CredentialCommand;
 use crate::commands::dev_cluster::DevClusterPlan;
 use crate::commands::drill::DrillPlan;
 use crate::commands::election::Candidacy;
@@ -106,6 +107,7 @@ pub(crate) enum Ask {
     ForceRelease { resource: ResourceName, target: Target, skip_lock_delay: bool, operator: Operator },
     Audit { resource: Option<ResourceName>, after: u64 },
     AuditVerify,
+    Credential(CredentialCommand),
     UpgradeFinish(Operator),
     AuditExport { resource: Option<ResourceName>, after: u64 },
     Status,
@@ -218,6 +220,7 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         Command::Session(command) => session(command)?,
         Command::ForceRelease(args) => force_release(args)?,
         Command::Audit(args) => audit(args)?,
+        Command::Credential(command) => Ask::Credential(command),
         Command::Status => Ask::Status,
         Command::Upgrade(UpgradeCommand::Finish(args)) => Ask::UpgradeFinish(operator(args)?),
         Command::Serve(_)

@@ -3,6 +3,7 @@
 mod acquire;
 pub(crate) mod advise;
 mod audit;
+pub(crate) mod credential;
 pub(crate) mod dev_cluster;
 pub(crate) mod drill;
 pub(crate) mod election;
@@ -108,6 +109,7 @@ async fn answer(client: &Client, out: &mut Out, ask: Ask) -> Result<Exit, Failur
         Ask::UpgradeFinish(operator) => upgrade::finish(client, out, operator).await,
         Ask::AuditVerify => audit::verify(client, out).await,
         Ask::AuditExport { resource, after } => audit::export(client, out, resource, after).await,
+        Ask::Credential(command) => credential::credential(client, out, command).await,
         Ask::Status => status::status(client, out).await,
     }
 }

@@ -1,6 +1,6 @@
 //! `serve`.
 
-use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, ServeError};
+use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, RawTls, ServeError};
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -25,6 +25,8 @@ fn config(args: ServeArgs) -> Result<Config, ConfigError> {
         listen: args.listen,
         data: args.data,
         insecure: args.insecure.then_some(true),
+        auth: args.auth.then_some(true),
+        tls: RawTls { cert: args.tls_cert, key: args.tls_key, client_ca: args.tls_client_ca, peer_ca: None },
         advertise: args.advertise,
         cluster: args.cluster,
         journal: args.journal.as_deref().map(RawJournal::from_url).transpose()?,
