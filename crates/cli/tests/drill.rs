@@ -3,9 +3,16 @@
 //! in the network): `cargo xtask drill late-write --times 1000` runs more of them.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
+mod support;
+
+use std::collections::HashMap;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
 
 use serde_json::Value;
+use support::Serving;
 
 /// How often each drill is held when nothing else is said.
 const FLOOR: usize = 5;
@@ -56,24 +63,27 @@ fn report(output: &Output, code: i32, what: &str) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|_| panic!("{what}: {said}{shown}"))
 }
 
-/// With a fence every late write is refused; without it is accepted, and the successor's write is lost.
-fn holds(fenced: &[&str], unfenced: &[&str]) {
-    let args = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
-    let (fenced, mut unfenced) = (args(fenced), args(unfenced));
-    unfenced.push("--without-fence".to_owned());
-    let rounds = || [How::Paused, How::Delayed].into_iter().flat_map(|how| std::iter::repeat_n(how, times()));
-    let mut commands: Vec<_> = rounds().map(|how| drill(how, &fenced)).collect();
-    commands.extend([How::Paused, How::Delayed].map(|how| drill(how, &unfenced)));
-    let outputs = outputs(commands);
-    let (without, with) = outputs.split_last_chunk::<2>().unwrap();
-    for (how, output) in rounds().zip(without) {
-        let what = format!("{how:?} {fenced:?}");
-        let report = report(output, 0, &what);
+/// With a fence every late write is refused; without it is accepted, and the successor's write is lost. `fenced` and
+/// `unfenced` give the arguments of the n-th drill.
+fn holds(fenced: impl Fn(usize) -> Vec<String>, unfenced: impl Fn(usize) -> Vec<String>) {
+    let both = [How::Paused, How::Delayed];
+    let rounds: Vec<How> = both.into_iter().flat_map(|how| std::iter::repeat_n(how, times())).collect();
+    let with = rounds.iter().enumerate().map(|(n, how)| drill(*how, &fenced(n)));
+    let without = both.iter().enumerate().map(|(n, how)| {
+        let mut command = drill(*how, &unfenced(rounds.len() + n));
+        command.arg("--without-fence");
+        command
+    });
+    let outputs = outputs(with.chain(without).collect());
+    let (with, without) = outputs.split_at(rounds.len());
+    for (n, (how, output)) in rounds.iter().zip(with).enumerate() {
+        let report = report(output, 0, &format!("{how:?} {:?}", fenced(n)));
         assert_eq!((&report["passed"], &report["lateWrite"]), (&true.into(), &"refused".into()), "{report}");
+        assert_eq!(report["found"], "written by worker B", "{report}");
         assert!(tokens_grow(&report), "{report}");
     }
-    for output in with {
-        let report = report(output, 1, &format!("{unfenced:?}"));
+    for (how, output) in both.iter().zip(without) {
+        let report = report(output, 1, &format!("{how:?} without a fence"));
         assert_eq!(
             (&report["passed"], &report["lateWrite"]),
             (&false.into(), &"accepted".into()),
@@ -81,6 +91,10 @@ fn holds(fenced: &[&str], unfenced: &[&str]) {
         );
         assert_eq!(report["found"], "written by worker A, too late", "{report}");
     }
+}
+
+fn words(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
 }
 
 /// Accepted writes never go down in token (S4).
@@ -91,12 +105,12 @@ fn tokens_grow(report: &Value) -> bool {
 }
 
 fn on(address: &str) {
-    holds(&["--fence", address], &["--fence", address]);
+    holds(|_| words(&["--fence", address]), |_| words(&["--fence", address]));
 }
 
 #[test]
 fn sqlite_without_naming_anything() {
-    holds(&[], &[]);
+    holds(|_| Vec::new(), |_| Vec::new());
 }
 
 #[test]
@@ -120,6 +134,70 @@ fn redis() {
 #[test]
 fn etcd() {
     on(&leasehold_testbed::etcd().url().replace("http://", "etcd://"));
+}
+
+#[test]
+fn the_reference_storage() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().to_str().unwrap();
+    let storage = Serving::start(&["fence", "storage", "--dir", path, "--listen", "127.0.0.1:0"]);
+    on(&storage.url.replace("http://", "storage://"));
+}
+
+/// A service that knows nothing of fences, behind `fence proxy`; without the fence workers go to it straight.
+#[test]
+fn a_service_behind_the_proxy() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = format!("sqlite:{}", directory.path().join("fence.db").display());
+    let service = format!("http://{}", service());
+    let more = ["--state", &state, "--lock", "/{name}=drill/{name}", "--listen", "127.0.0.1:0"];
+    let proxy = Serving::start(&[&["fence", "proxy", "--upstream", &service][..], &more].concat());
+    let place =
+        |url: &str, n| words(&["--fence", &format!("{url}/{n}"), "--resource", &format!("drill/{n}")]);
+    holds(|n| place(&proxy.url, n), |n| place(&service, n));
+}
+
+/// Keeps what is put, shows it when asked: a service as it might be anywhere.
+fn service() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let kept = Arc::new(Mutex::new(HashMap::new()));
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let kept = kept.clone();
+            std::thread::spawn(move || serve(stream.unwrap(), &kept));
+        }
+    });
+    address
+}
+
+fn serve(stream: TcpStream, kept: &Mutex<HashMap<String, Vec<u8>>>) -> Option<()> {
+    let mut reader = BufReader::new(stream);
+    loop {
+        let mut head = Vec::new();
+        while head.last().is_none_or(|line: &String| !line.trim().is_empty()) {
+            let mut line = String::new();
+            if reader.read_line(&mut line).ok()? == 0 {
+                return None;
+            }
+            head.push(line);
+        }
+        let length = head.iter().filter_map(|line| {
+            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
+        });
+        let mut body = vec![0; length.sum()];
+        reader.read_exact(&mut body).ok()?;
+        let path = head[0].split(' ').nth(1)?.to_owned();
+        let mut kept = kept.lock().unwrap();
+        if head[0].starts_with("PUT") {
+            kept.insert(path.clone(), body);
+        }
+        let shown = kept.get(&path).cloned().unwrap_or_default();
+        let answer =
+            [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", shown.len()).into_bytes(), shown]
+                .concat();
+        reader.get_mut().write_all(&answer).ok()?;
+    }
 }
 
 fn psql(url: &str, sql: &str) -> String {

@@ -1,52 +1,27 @@
 //! The built binary on real engines: killed without warning, started again, and moved from one journal to another.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
-use std::io::{BufRead, BufReader};
+mod support;
+
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use serde_json::Value;
+use support::leasehold;
 use tempfile::TempDir;
 
-fn leasehold(args: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
-    command.args(args).stdin(Stdio::null());
-    command
-}
-
-/// A server that dies with this.
-struct Serving {
-    process: Child,
-    url: String,
-}
+/// A server on a journal.
+struct Serving(support::Serving);
 
 impl Serving {
-    /// Starts it, and waits for the line that says where it listens.
     fn start(journal: &str, data: &Path) -> Self {
         let data = data.to_str().unwrap();
-        let mut process =
-            leasehold(&["serve", "--listen", "127.0.0.1:0", "--journal", journal, "--data", data])
-                .stderr(Stdio::piped())
-                .spawn()
-                .unwrap();
-        let mut lines = BufReader::new(process.stderr.take().unwrap()).lines();
-        let mut said = Vec::new();
-        let url = loop {
-            let line = lines.next().unwrap_or_else(|| panic!("it did not serve: {said:#?}")).unwrap();
-            let url =
-                line.split("serving on ").nth(1).and_then(|rest| rest.split(['"', ' ', '\u{1b}']).next());
-            if let Some(url) = url {
-                break url.to_owned();
-            }
-            said.push(line);
-        };
-        // The pipe must not fill up.
-        std::thread::spawn(move || lines.map_while(Result::ok).for_each(drop));
-        Self { process, url }
+        let args = ["serve", "--listen", "127.0.0.1:0", "--journal", journal, "--data", data];
+        Self(support::Serving::start(&args))
     }
 
     fn ask(&self, args: &[&str]) -> Value {
-        json(leasehold(args).args(["--output", "json", "--server", &self.url]))
+        json(leasehold(args).args(["--output", "json", "--server", &self.0.url]))
     }
 
     fn acquire(&self, resource: &str) -> Value {
@@ -60,17 +35,8 @@ impl Serving {
     }
 
     /// As a crash would.
-    fn kill(mut self) {
-        self.process.kill().unwrap();
-        self.process.wait().unwrap();
-    }
-}
-
-impl Drop for Serving {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _ = self.process.kill();
-        let _ = self.process.wait();
+    fn kill(self) {
+        self.0.kill();
     }
 }
 

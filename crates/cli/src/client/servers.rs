@@ -26,7 +26,7 @@ impl Server {
         Self { is_secure: false, host: "127.0.0.1".into(), port, security: Arc::default() }
     }
 
-    fn parse(text: &str) -> Result<Self, Failure> {
+    pub(crate) fn parse(text: &str) -> Result<Self, Failure> {
         let wrong = || {
             Failure::Usage(format!(
                 "--server: `{text}` is not of the form http://HOST:PORT or https://HOST:PORT"

@@ -34,6 +34,9 @@ pub(crate) struct DrillArgs {
     /// Ask no fence: shows what would have happened
     #[arg(long, conflicts_with = "table")]
     pub(crate) without_fence: bool,
+    /// Note the outcome in this roll-out, for `fence status`: sqlite:PATH, postgres://…, redis://… or file:DIRECTORY
+    #[arg(long, value_name = "URL", env = "LEASEHOLD_FENCE_ROLLOUT", hide_env_values = true)]
+    pub(crate) rollout: Option<String>,
     /// Your own program is both workers: a line for the shell, run with LEASEHOLD_FENCING_TOKEN and the like. It is stopped
     /// at its first line of output; it must end with 0 only if its write was accepted
     #[arg(long, value_name = "CMD", conflicts_with_all = ["fence", "table", "delay_write", "without_fence"])]

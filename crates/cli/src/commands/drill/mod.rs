@@ -24,6 +24,7 @@ pub(crate) use worker::work;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::commands::fence::rollout::note_drill;
 use crate::duration::ms;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -59,6 +60,11 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
         own.stop().await;
     }
     let verdict = played?;
+    // What happens without a fence says nothing about it.
+    if let Some(store) = plan.rollout.as_deref().filter(|_| scene.place.fenced) {
+        let prefix = note_drill(store, &scene.place.resource, verdict.passed()).await?;
+        timeline.add(Who::Drill, "noted", format!("notes the outcome for {prefix}"))?;
+    }
     timeline.end(closing(&verdict), report(&scene, &verdict))?;
     removed?;
     Ok(if verdict.passed() { Exit::Done } else { Exit::Failed })

@@ -22,6 +22,8 @@ pub(crate) struct DrillPlan {
     pub(super) ttl: Duration,
     pub(super) lag: Lag,
     pub(super) place: Place,
+    /// Where the outcome is noted.
+    pub(super) rollout: Option<String>,
     /// With a program of the user's own.
     pub(super) own: Option<Own>,
     /// The file of the drill's own, when nothing else was named.
@@ -53,6 +55,10 @@ impl DrillPlan {
                 "--pid needs --server: the one that your program holds its lock at".into(),
             ));
         }
+        if args.delay_write && !address.can_be_held() {
+            let why = "--delay-write: a write to that address is encrypted and cannot be held on its way";
+            return Err(Failure::Usage(why.into()));
+        }
         let place = Place {
             address,
             resource,
@@ -63,7 +69,7 @@ impl DrillPlan {
             relay: None,
         };
         let lag = if args.delay_write { Lag::Delayed } else { Lag::Paused };
-        Ok(Self { servers, ttl: args.ttl, lag, place, own, scratch })
+        Ok(Self { servers, ttl: args.ttl, lag, place, rollout: args.rollout.clone(), own, scratch })
     }
 }
 

@@ -15,6 +15,70 @@ pub(crate) enum FenceCommand {
     Proxy(ProxyArgs),
     /// Serve files that refuse old tokens: the reference storage
     Storage(StorageArgs),
+    /// Show how far fences are switched on; ends with 0 if the next stage is safe for all that is shown, else with 1
+    Status(StatusArgs),
+    /// Switch a prefix of lock names to a stage, in every process that shares the roll-out
+    Stage(StageArgs),
+    /// Let everything under a prefix through for a while, in an emergency; kept with actor and reason
+    Override(OverrideArgs),
+}
+
+/// Where the stages are.
+#[derive(Args, Debug)]
+pub(crate) struct RolloutArgs {
+    /// The roll-out that the processes share: sqlite:PATH, postgres://…, redis://… or file:DIRECTORY
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "sqlite:leasehold-fence.db",
+        env = "LEASEHOLD_FENCE_ROLLOUT",
+        hide_env_values = true
+    )]
+    pub(crate) rollout: String,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StatusArgs {
+    /// Only prefixes that begin with this
+    pub(crate) prefix: Option<String>,
+    #[command(flatten)]
+    pub(crate) rollout: RolloutArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct StageArgs {
+    /// The prefix
+    pub(crate) prefix: String,
+    /// count, shadow, canary:PERCENT, enforce or require
+    pub(crate) stage: String,
+    /// Who switches [default: user@host:pid]
+    #[arg(long)]
+    pub(crate) actor: Option<String>,
+    /// Switch although something was seen that the stage would stop
+    #[arg(long)]
+    pub(crate) anyway: bool,
+    #[command(flatten)]
+    pub(crate) rollout: RolloutArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct OverrideArgs {
+    /// The prefix
+    pub(crate) prefix: String,
+    /// How long it lasts
+    #[arg(long = "for", value_name = "DUR", value_parser = duration::parse, default_value = "15m")]
+    pub(crate) lasts: Duration,
+    /// Who makes it [default: user@host:pid]
+    #[arg(long)]
+    pub(crate) actor: Option<String>,
+    /// Why; kept
+    #[arg(long, required_unless_present = "end")]
+    pub(crate) reason: Option<String>,
+    /// End the one that is in force
+    #[arg(long, conflicts_with = "reason")]
+    pub(crate) end: bool,
+    #[command(flatten)]
+    pub(crate) rollout: RolloutArgs,
 }
 
 /// Requests reach the service in the order of their tokens (X-Fencing-Token): a higher one is let through when all lower
@@ -42,9 +106,12 @@ pub(crate) struct ProxyArgs {
         hide_env_values = true
     )]
     pub(crate) state: String,
-    /// How far it is switched on: count, shadow, canary:PERCENT, enforce or require
+    /// The stage of prefixes that `fence stage` has not switched: count, shadow, canary:PERCENT, enforce or require
     #[arg(long, default_value = "enforce")]
     pub(crate) stage: String,
+    /// The roll-out that it shares with others [default: kept with the state]
+    #[arg(long, value_name = "URL", env = "LEASEHOLD_FENCE_ROLLOUT", hide_env_values = true)]
+    pub(crate) rollout: Option<String>,
     /// How long a request that was never answered keeps its resource closed to higher tokens
     #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "30s")]
     pub(crate) drain: Duration,

@@ -2,12 +2,14 @@
 
 mod args;
 mod proxy;
+pub(crate) mod rollout;
 mod serving;
 mod sql;
 mod storage;
 
 pub(crate) use args::FenceCommand;
 use proxy::ProxyPlan;
+use rollout::RolloutPlan;
 use sql::SqlPlan;
 use storage::StoragePlan;
 
@@ -26,6 +28,8 @@ pub(crate) enum FencePlan {
     Sql(SqlPlan),
     /// Be a proxy.
     Proxy(Box<ProxyPlan>),
+    /// Look at a roll-out, or change it.
+    Rollout(RolloutPlan),
     /// Be a storage.
     Storage(StoragePlan),
 }
@@ -39,6 +43,9 @@ impl FencePlan {
         match command {
             FenceCommand::Sql(args) => SqlPlan::new(args).map(Self::Sql),
             FenceCommand::Proxy(args) => Ok(Self::Proxy(Box::new(ProxyPlan::new(args)?))),
+            FenceCommand::Status(args) => Ok(Self::Rollout(RolloutPlan::status(args))),
+            FenceCommand::Stage(args) => RolloutPlan::stage(args).map(Self::Rollout),
+            FenceCommand::Override(args) => RolloutPlan::overriding(args).map(Self::Rollout),
             FenceCommand::Storage(args) => StoragePlan::new(args).map(Self::Storage),
         }
     }
@@ -49,6 +56,7 @@ pub(crate) async fn fence(out: &mut Out, plan: FencePlan) -> Result<Exit, Failur
     match plan {
         FencePlan::Sql(plan) => sql::sql(out, &plan),
         FencePlan::Proxy(plan) => proxy::serve(*plan).await,
+        FencePlan::Rollout(plan) => rollout::rollout(out, plan).await,
         FencePlan::Storage(plan) => storage::serve(plan).await,
     }
 }

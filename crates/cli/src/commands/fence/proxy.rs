@@ -5,7 +5,10 @@ use std::sync::Arc;
 
 use leasehold_fence::metrics::FenceMetrics;
 use leasehold_fence::proxy::{self, Config, Naming, Proxy, Unmatched, Upstream};
+use leasehold_fence::rollout::shared::{Documents, SharedRollout};
 use leasehold_fence::rollout::{Rollout, Stage};
+
+use tokio::task::JoinHandle;
 
 use super::args::ProxyArgs;
 use super::serving::{self, Ending};
@@ -21,6 +24,7 @@ pub(crate) struct ProxyPlan {
     admin: Option<SocketAddr>,
     state: String,
     stage: Stage,
+    rollout: Option<String>,
 }
 
 impl ProxyPlan {
@@ -36,10 +40,17 @@ impl ProxyPlan {
             config,
             listen: serving::address("--listen", &args.listen, args.insecure)?,
             admin: admin.transpose()?,
+            rollout: rollout_store(args),
             state: args.state.clone(),
             stage: stage("--stage", &args.stage)?,
         })
     }
+}
+
+/// Where stages are kept: what is in memory is for tests, and shared with nobody.
+fn rollout_store(args: &ProxyArgs) -> Option<String> {
+    let beside = (!args.state.starts_with("memory:")).then(|| args.state.clone());
+    args.rollout.clone().or(beside)
 }
 
 /// Path rules in their order, then the header.
@@ -64,6 +75,10 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
         proxy::open(&plan.state).await.map_err(|error| Failure::RefusedToStart(error.to_string()))?;
     let metrics = Arc::new(FenceMetrics::default());
     let rollout = Arc::new(Rollout::new(plan.stage, metrics.clone(), wall_time));
+    let keeping = match &plan.rollout {
+        Some(store) => Some(tokio::spawn(keep(super::rollout::open(store).await?, rollout.clone()))),
+        None => None,
+    };
     let listener = serving::listen(plan.listen).await?;
     let admin = match plan.admin {
         Some(address) => Some(serving::listen(address).await?),
@@ -76,7 +91,14 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
     }
     let proxy = Proxy::new(plan.config, flights, rollout, metrics);
     let served = proxy.serve(listener, admin, ending.asked()).await;
+    keeping.inspect(JoinHandle::abort);
     log.flush();
     served.map_err(|error| Failure::Io { what: "the proxy ended".into(), error })?;
     Ok(Exit::Done)
+}
+
+/// Takes stages and overrides over from the roll-out, and hands in what was counted.
+async fn keep(shared: SharedRollout<Documents>, rollout: Arc<Rollout>) {
+    let failed = |error: &_| tracing::warn!(event = "rollout_unreachable", %error, "stages stay as they are");
+    shared.keep(&rollout, wall_time, failed).await;
 }

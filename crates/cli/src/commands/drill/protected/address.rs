@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 
 /// What `--fence` may begin with.
-const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, http://, storage://, sqlite: or the path of an SQLite file";
+const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, s3://, http://, storage://, sqlite: or the path of an SQLite file";
 
 /// An address by its kind; each keeps the whole URL, as its driver wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -24,8 +24,44 @@ pub(crate) enum Address {
     Etcd(String),
     /// A service behind a fence.
     Http(String),
+    /// A bucket.
+    S3(Cloud),
     /// `leasehold fence storage`, as `http://HOST:PORT`.
     Storage(String),
+}
+
+/// Something of a cloud: `s3://NAME?endpoint=URL&region=REGION`.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Cloud {
+    /// The bucket or table.
+    pub(super) name: String,
+    /// Where it is, when it is not in the cloud.
+    pub(super) endpoint: Option<String>,
+    /// Where it is, when it is.
+    pub(super) region: Option<String>,
+}
+
+impl Cloud {
+    fn parse(rest: &str) -> Option<Self> {
+        let (name, query) = rest.split_once('?').unwrap_or((rest, ""));
+        let name = name.trim_end_matches('/');
+        let mut cloud = Self { name: name.to_owned(), endpoint: None, region: None };
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=')? {
+                ("endpoint", url) => cloud.endpoint = Some(url.to_owned()),
+                ("region", region) => cloud.region = Some(region.to_owned()),
+                _ => return None,
+            }
+        }
+        (!name.is_empty() && !name.contains(['/', '@'])).then_some(cloud)
+    }
+
+    /// Host and port of a plain endpoint: nothing can be held in between of another.
+    fn host(&self) -> Option<String> {
+        let endpoint = self.endpoint.as_deref()?.strip_prefix("http://")?;
+        let host = endpoint.trim_end_matches('/');
+        Some(if host.contains(':') { host.to_owned() } else { format!("{host}:80") })
+    }
 }
 
 impl Address {
@@ -51,6 +87,10 @@ impl Address {
             "redis" => Self::Redis(text.into()),
             "etcd" => Self::Etcd(format!("http://{rest}")),
             "http" => Self::Http(text.into()),
+            "s3" => {
+                let wrong = || wrong("is not of the form s3://BUCKET?endpoint=URL&region=REGION");
+                return Cloud::parse(rest).map(Self::S3).ok_or_else(wrong);
+            }
             "storage" => Self::Storage(format!("http://{rest}")),
             _ => return Err(wrong(&format!("is none of {SCHEMES}"))),
         };
@@ -66,10 +106,16 @@ impl Address {
         }
     }
 
-    /// Host and port, of whatever is reached over a network.
+    /// Whether a write on its way there can be held: what is encrypted goes to its own host alone.
+    pub(crate) fn can_be_held(&self) -> bool {
+        !matches!(self, Self::S3(cloud) if cloud.host().is_none())
+    }
+
+    /// Host and port, of whatever is reached over a plain network.
     pub(crate) fn host(&self) -> Option<String> {
         let (url, port) = match self {
             Self::Program | Self::Sqlite(_) => return None,
+            Self::S3(cloud) => return cloud.host(),
             Self::Postgres(url) => (url, 5432),
             Self::Mariadb(url) => (url, 3306),
             Self::Redis(url) => (url, 6379),
@@ -88,6 +134,9 @@ impl Address {
         let moved = |url: &String| replace_host(url, &network.to_string());
         match self {
             Self::Program | Self::Sqlite(_) => self.clone(),
+            Self::S3(cloud) => {
+                Self::S3(Cloud { endpoint: Some(format!("http://{network}")), ..cloud.clone() })
+            }
             Self::Postgres(url) => Self::Postgres(moved(url)),
             Self::Mariadb(url) => Self::Mariadb(moved(url)),
             Self::Redis(url) => Self::Redis(moved(url)),
@@ -103,6 +152,7 @@ impl Address {
             Self::Sqlite(_) | Self::Postgres(_) | Self::Mariadb(_) => Some("table"),
             Self::Redis(_) | Self::Etcd(_) => Some("key"),
             Self::Program | Self::Http(_) => None,
+            Self::S3(_) => Some("object"),
             Self::Storage(_) => Some("file"),
         }
     }
@@ -122,6 +172,7 @@ impl Address {
             Self::Redis(_) => "redis",
             Self::Etcd(_) => "etcd",
             Self::Http(_) => "http",
+            Self::S3(_) => "s3",
             Self::Storage(_) => "storage",
         }
     }
@@ -137,6 +188,7 @@ impl fmt::Display for Address {
             Self::Mariadb(_) => write!(f, "MariaDB at {host}"),
             Self::Redis(_) => write!(f, "Redis at {host}"),
             Self::Etcd(_) => write!(f, "etcd at {host}"),
+            Self::S3(cloud) => write!(f, "bucket {}", cloud.name),
             Self::Storage(_) => write!(f, "the storage at {host}"),
             Self::Http(url) => write!(f, "the service at {}", without_secret(url)),
         }

@@ -5,13 +5,12 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::Request;
-use http_body_util::Full;
 use leasehold_fence::etcd::{EtcdFence, Operation};
 use leasehold_fence::{Fence, Grant};
 use serde_json::{Value, json};
 use tonic::transport::Endpoint;
 
-use super::exchange::{exchange, words};
+use super::exchange::{parted, send, words};
 use super::{Address, Place, Protected, Written, unusable, written};
 use crate::failure::Failure;
 
@@ -47,8 +46,8 @@ impl Etcd {
     async fn call(&self, method: &str, body: Value) -> Result<Value, Failure> {
         let what = self.address.to_string();
         let request = Request::post(format!("{}/v3/kv/{method}", self.url));
-        let request = request.body(Full::new(Bytes::from(body.to_string()))).map_err(unusable(&what))?;
-        let (status, body) = exchange(&what, request).await?;
+        let request = request.body(Bytes::from(body.to_string())).map_err(unusable(&what))?;
+        let (status, body) = parted(send(&what, request).await?);
         match status.is_success() {
             true => serde_json::from_slice(&body).map_err(unusable(&what)),
             false => Err(Failure::Fence(format!("{what}: {}", words(status, &body)))),

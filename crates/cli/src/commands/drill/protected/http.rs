@@ -3,11 +3,10 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
-use http_body_util::Full;
 use leasehold_fence::Grant;
 use leasehold_fence::http::{RESOURCE_HEADER, TOKEN_HEADER};
 
-use super::exchange::{exchange, words};
+use super::exchange::{parted, send, words};
 use super::{Place, Protected, Written, unusable};
 use crate::failure::Failure;
 
@@ -36,8 +35,8 @@ impl Protected for Http {
             request = request.header(TOKEN_HEADER, grant.token().get());
             request = request.header(RESOURCE_HEADER, grant.resource().as_str());
         }
-        let request = request.body(Full::new(Bytes::from(text.to_owned()))).map_err(unusable(&self.what))?;
-        let (status, body) = exchange(&self.what, request).await?;
+        let request = request.body(Bytes::from(text.to_owned())).map_err(unusable(&self.what))?;
+        let (status, body) = parted(send(&self.what, request).await?);
         match status {
             status if status.is_success() => Ok(Written::Accepted),
             StatusCode::CONFLICT | StatusCode::PRECONDITION_REQUIRED => {
@@ -48,8 +47,8 @@ impl Protected for Http {
     }
 
     async fn read(&mut self) -> Result<Option<String>, Failure> {
-        let request = Request::get(&self.url).body(Full::default()).map_err(unusable(&self.what))?;
-        let (status, body) = exchange(&self.what, request).await?;
+        let request = Request::get(&self.url).body(Bytes::new()).map_err(unusable(&self.what))?;
+        let (status, body) = parted(send(&self.what, request).await?);
         // A service that shows nothing is judged by its answers alone.
         Ok(status.is_success().then(|| String::from_utf8_lossy(&body).into_owned()))
     }

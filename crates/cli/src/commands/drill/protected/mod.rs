@@ -5,6 +5,7 @@ mod etcd;
 mod exchange;
 mod http;
 mod mariadb;
+mod object;
 mod postgres;
 mod redis;
 mod sql;
@@ -94,7 +95,7 @@ impl Place {
         match (&self.address, self.fenced) {
             (Address::Postgres(_), true) => 2,
             // The driver keeps the prepared statement of the first write.
-            (Address::Mariadb(_) | Address::Etcd(_), true) => 1,
+            (Address::Mariadb(_) | Address::Etcd(_) | Address::S3(_), true) => 1,
             _ => 0,
         }
     }
@@ -131,6 +132,7 @@ pub(super) async fn open(place: &Place) -> Result<Box<dyn Protected>, Failure> {
             Address::Mariadb(url) => Box::new(mariadb::Mariadb::connect(url, place).await?),
             Address::Redis(url) => Box::new(redis::Redis::connect(url, place).await?),
             Address::Etcd(url) => Box::new(etcd::Etcd::connect(url, place).await?),
+            Address::S3(cloud) => Box::new(object::Object::new(cloud, place)?),
             Address::Program => Box::new(Nothing),
             Address::Storage(url) => Box::new(storage::Storage::new(url, place)),
             Address::Http(url) => Box::new(http::Http::new(url, place)),

@@ -5,11 +5,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
-use http_body_util::Full;
 use leasehold_fence::Grant;
 use serde_json::{Value, json};
 
-use super::exchange::{exchange, words};
+use super::exchange::{parted, send, words};
 use super::{Place, Protected, Written, unusable};
 use crate::client::encoded;
 use crate::failure::Failure;
@@ -32,8 +31,8 @@ impl Storage {
     }
 
     async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), Failure> {
-        let request = Request::get(format!("{}/v1/{path}", self.url)).body(Full::default());
-        exchange(&self.what, request.map_err(unusable(&self.what))?).await
+        let request = Request::get(format!("{}/v1/{path}", self.url)).body(Bytes::new());
+        send(&self.what, request.map_err(unusable(&self.what))?).await.map(parted)
     }
 
     /// The token to present. Nobody gets past this fence, so that a worker without one presents the newest token that
@@ -60,8 +59,8 @@ impl Protected for Storage {
         let body = json!({ "resourceId": resource, "fencingToken": token, "writePayload": payload });
         let request =
             Request::post(format!("{}/v1/writes", self.url)).header(header::CONTENT_TYPE, "application/json");
-        let request = request.body(Full::new(Bytes::from(body.to_string()))).map_err(unusable(&self.what))?;
-        let (status, body) = exchange(&self.what, request).await?;
+        let request = request.body(Bytes::from(body.to_string())).map_err(unusable(&self.what))?;
+        let (status, body) = parted(send(&self.what, request).await?);
         match status {
             status if status.is_success() => Ok(Written::Accepted),
             StatusCode::CONFLICT => Ok(Written::Refused(words(status, &body))),
