@@ -15,6 +15,7 @@ mod credentials;
 mod elections;
 mod error;
 mod events;
+mod fences;
 mod labels;
 mod locks;
 mod problem;
@@ -37,6 +38,7 @@ pub use elections::{
 };
 pub use error::ErrorCode;
 pub use events::{CompactedEvent, LockEvent, LockEventKind};
+pub use fences::{FenceRejection, FenceReportAnswer, FenceReportRequest};
 pub use locks::{
     AcquireAnswer, AcquireRequest, GrantedAnswer, Holder, LockRecord, LocksPage, NotGrantedAnswer,
     ReleaseAnswer, RenewAnswer, RenewRequest, RenewedLock,

@@ -116,6 +116,10 @@ fn requests() {
         reason: full.then(|| "new".into()),
     };
     check("CreateCredentialRequest", &created(true), &created(false));
+    let rejection = FenceRejection { resource: resource(), fencing_token: token(), highest_token: token() };
+    check("FenceRejection", &rejection, &rejection);
+    let report = |rejections| FenceReportRequest { prefix: "a/".into(), enforces: true, rejections };
+    check("FenceReportRequest", &report(vec![rejection]), &report(Vec::new()));
     let ask = |permit| ValidateRequest { resource: resource(), fencing_token: token(), permit };
     check("ValidateRequest", &ask(Some(Permit(0))), &ask(None));
 }
@@ -245,6 +249,8 @@ fn answers_about_resources_and_tokens() {
     check("ExplainAnswer", &explained(true), &explained(false));
     let forced = ForceReleaseAnswer { released: vec![], audit_seq: 1 };
     check("ForceReleaseAnswer", &forced, &forced);
+    let received = FenceReportAnswer { counts_for_ms: 0 };
+    check("FenceReportAnswer", &received, &received);
     let validated = ValidateAnswer { current: false, last_token: None };
     check("ValidateAnswer", &validated, &validated);
 }
