@@ -29,6 +29,8 @@ mod guide {
     struct ApiWithoutFence;
     #[doc = include_str!("../../docs/guide/billing-close.md")]
     struct BillingClose;
+    #[doc = include_str!("../../docs/guide/leader.md")]
+    struct Leader;
     #[doc = include_str!("../../docs/guide/long-job.md")]
     struct LongJob;
 }

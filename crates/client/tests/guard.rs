@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use leasehold::testing::TestServer;
 use leasehold::{AcquireError, CheckpointError, Client, LeaseState, LostReason};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 
 const TTL: Duration = Duration::from_secs(1);
 const NOW: Duration = Duration::ZERO;
@@ -109,6 +110,12 @@ async fn a_cut_or_restart_shorter_than_half_the_ttl_loses_nothing() {
     server.cut();
     tokio::time::sleep(ttl * 2 / 5).await;
     server.heal();
+    let reported = async {
+        while metric(&server, "lease_renewals_missed_total").await < 1.0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reported).await.expect("what failed is reported");
     server.restart().await;
     tokio::time::sleep(ttl).await;
     assert_eq!(guard.checkpoint(NOW).unwrap(), token);
@@ -158,4 +165,37 @@ async fn many_sessions_share_connections_and_survive_their_loss() {
     for guard in guards {
         guard.release().await.unwrap();
     }
+}
+
+/// A number from the server's page of metrics.
+async fn metric(server: &TestServer, name: &str) -> f64 {
+    let mut socket = tokio::net::TcpStream::connect(server.address()).await.unwrap();
+    let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", server.address());
+    socket.write_all(request.as_bytes()).await.unwrap();
+    let mut page = String::new();
+    socket.read_to_string(&mut page).await.unwrap();
+    let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_ended_under_work_is_reported_with_the_next_session() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let guard = client.acquire("a").ttl(TTL).await.unwrap();
+    // Nothing is reported of a lease that an operator took away: its time had not ended.
+    let taken = client.acquire("b").ttl(TTL).await.unwrap();
+    server.force_release("b").await;
+    taken.lost().await;
+    assert_eq!(metric(&server, "lease_expired_while_executing_total").await, 0.0);
+    server.cut();
+    guard.lost().await;
+    server.heal();
+    client.acquire("c").ttl(3 * TTL).await.unwrap().release().await.unwrap();
+    let reported = async {
+        while metric(&server, "lease_expired_while_executing_total").await != 1.0 {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), reported).await.expect("it is reported once");
 }
