@@ -85,7 +85,7 @@ impl Journal for PostgresJournal {
             tail,
             durability: settings.durability(),
             reader: Box::new(reader),
-            writer: Box::new(PostgresWriter::new(connector.clone(), claimed.holder, link)),
+            writer: Box::new(PostgresWriter::new(connector.clone(), claimed.holder, tail, link)),
             snapshots: Box::new(PostgresSnapshots::new(connector.clone(), claimed.holder)),
             loss,
         })

@@ -1,7 +1,7 @@
 //! Between the columns and the vocabulary. PostgreSQL has no unsigned numbers and no ids of ours.
 
 use bytes::Bytes;
-use leasehold_journal::{BatchId, Hash};
+use leasehold_journal::{BatchId, Hash, Tail};
 use leasehold_types::Slot;
 use tokio_postgres::Row;
 
@@ -26,6 +26,11 @@ pub(crate) fn fixed<const N: usize>(row: &Row, column: usize) -> Option<[u8; N]>
 
 pub(crate) fn hash(row: &Row, column: usize) -> Option<Hash> {
     fixed(row, column).map(Hash)
+}
+
+/// A tail in two columns: the slot, then the hash.
+pub(crate) fn tail(row: &Row, column: usize) -> Option<Tail> {
+    Some(Tail { slot: slot(row, column), hash: hash(row, column + 1)? })
 }
 
 pub(crate) fn batch_id(row: &Row, column: usize) -> Option<BatchId> {

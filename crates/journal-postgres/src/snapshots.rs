@@ -66,7 +66,7 @@ impl PostgresSnapshots {
             return Ok(Outcome::Committed);
         }
         let beat = connection.query(sql::BEAT, &[&name, &epoch, &nonce, &0_i64]).await?;
-        let is_current = beat.first().is_some_and(|row| row.get(1));
+        let is_current = beat.first().is_some_and(|row| row.get::<_, Option<i64>>(1).is_some());
         Ok(if is_current { Outcome::Conflict(None) } else { Outcome::Fenced })
     }
 

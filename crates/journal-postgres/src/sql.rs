@@ -92,14 +92,16 @@ pub(crate) const APPEND: &str = "WITH ours AS (
     SELECT $9::bigint, EXISTS (SELECT FROM done)";
 
 /// What is in the way of an append that was not done. $1 name, $2 slot, $3 question.
-pub(crate) const LOOK: &str = "SELECT $3::bigint, h.epoch, h.nonce, s.batch_id, s.hash, s.epoch
+pub(crate) const LOOK: &str =
+    "SELECT $3::bigint, h.epoch, h.nonce, s.batch_id, s.hash, s.epoch, h.tail, h.hash
     FROM leasehold.head h LEFT JOIN leasehold.slots s ON s.name = h.name AND s.slot = $2 WHERE h.name = $1";
 
 /// The sign of life, and the confirmation: a committed write, which a deposed primary cannot make (J7, J15).
-/// $1 name, $2 epoch, $3 nonce, $4 question.
+/// Answers the tail, or nothing there. $1 name, $2 epoch, $3 nonce, $4 question.
 pub(crate) const BEAT: &str = "WITH ours AS (
-        UPDATE leasehold.head SET beat = beat + 1 WHERE name = $1 AND epoch = $2 AND nonce = $3 RETURNING 1)
-    SELECT $4::bigint, EXISTS (SELECT FROM ours)";
+        UPDATE leasehold.head SET beat = beat + 1 WHERE name = $1 AND epoch = $2 AND nonce = $3
+        RETURNING tail, hash)
+    SELECT $4::bigint, ours.tail, ours.hash FROM (VALUES (1)) one LEFT JOIN ours ON true";
 
 /// The head as standbys watch it. $1 name.
 pub(crate) const HEAD: &str = "SELECT cluster, epoch, nonce, tail, hash, beat

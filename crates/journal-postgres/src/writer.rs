@@ -4,7 +4,8 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Writer, chain};
+use leasehold_journal::remote::{OwnTail, lost};
+use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
 use tokio::time::error::Elapsed;
 use tokio_postgres::types::ToSql;
@@ -17,6 +18,9 @@ use crate::sql;
 /// A row of PostgreSQL may be a gigabyte; a batch this large takes as long as is good for those who wait behind it.
 pub(crate) const LIMITS: Limits =
     Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
+
+/// Its name in messages.
+const ENGINE: &str = "PostgreSQL";
 
 /// Who may append: the epoch and nonce of one claim.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -55,7 +59,7 @@ impl WriteLink {
         let numbered: Vec<&(dyn ToSql + Sync)> = parameters.iter().copied().chain([&number as _]).collect();
         let mut rows = self.connection.run(statement, &numbered).await?;
         if rows.iter().any(|row| row.try_get::<_, i64>(0).ok() != Some(number)) {
-            return Err(Trouble::Unknown("the engine answered another question".to_owned()));
+            return Err(another_question());
         }
         Ok(rows.pop())
     }
@@ -71,12 +75,21 @@ impl WriteLink {
         is_yes(done)
     }
 
-    /// Tells why the engine has not appended: fenced, ours already, or something else is in the way.
-    async fn explain(&self, name: &str, holder: Holder, batch: &Batch) -> Result<Outcome, Trouble> {
+    /// Tells why the engine has not appended: fenced, ours already, lost, or something else is in the way.
+    async fn explain(
+        &self,
+        name: &str,
+        holder: Holder,
+        tail: &OwnTail,
+        batch: &Batch,
+    ) -> Result<Outcome, Trouble> {
         let found = self.ask(&self.look, &[&name, &number(batch.slot.0)]).await?;
         let Some(row) = found.filter(|row| is_held_by(row, holder)) else {
             return Ok(Outcome::Fenced);
         };
+        if !tail.is_known(row::tail(&row, 6)) {
+            return Ok(lost(ENGINE));
+        }
         let Some(id) = row::batch_id(&row, 3) else {
             return Ok(Outcome::Conflict(None));
         };
@@ -85,22 +98,32 @@ impl WriteLink {
         if row::hash(&row, 4) == Some(chain(batch, Epoch(row::counter(&row, 5)))) {
             // Seen is not durable: a primary that is cut off from its standbys shows what it has not replicated. A
             // committed write behind it in the same log is proof.
-            return self.beat(name, holder).await;
+            return self.beat(name, holder, tail).await;
         }
         Ok(Outcome::Conflict(Some(id)))
     }
 
-    pub(crate) async fn beat(&self, name: &str, holder: Holder) -> Result<Outcome, Trouble> {
+    /// A committed write. Beside a shorter record than ours it is no confirmation of anything.
+    async fn beat(&self, name: &str, holder: Holder, tail: &OwnTail) -> Result<Outcome, Trouble> {
         let nonce: &[u8] = holder.nonce.as_bytes();
         let done = self.ask(&self.beat, &[&name, &number(holder.epoch.0), &nonce]).await?;
-        Ok(if is_yes(done)? { Outcome::Committed } else { Outcome::Fenced })
+        let row = done.ok_or_else(another_question)?;
+        match row.try_get::<_, Option<i64>>(1).map_err(|_| another_question())? {
+            None => Ok(Outcome::Fenced),
+            Some(_) if tail.is_known(row::tail(&row, 1)) => Ok(Outcome::Committed),
+            Some(_) => Ok(lost(ENGINE)),
+        }
     }
 }
 
 /// The second column of an answer that always has one row.
 fn is_yes(answer: Option<Row>) -> Result<bool, Trouble> {
     let yes = answer.and_then(|row| row.try_get(1).ok());
-    yes.ok_or_else(|| Trouble::Unknown("the engine answered another question".to_owned()))
+    yes.ok_or_else(another_question)
+}
+
+fn another_question() -> Trouble {
+    Trouble::Unknown("the engine answered another question".to_owned())
 }
 
 fn is_held_by(row: &Row, holder: Holder) -> bool {
@@ -110,13 +133,15 @@ fn is_held_by(row: &Row, holder: Holder) -> bool {
 pub(crate) struct PostgresWriter {
     connector: Connector,
     holder: Holder,
+    /// A PostgreSQL that shows another tail has lost writes, such as by the promotion of an asynchronous standby.
+    tail: OwnTail,
     /// None after an unknown outcome: the next attempt is made on a new connection, since the old one may be stuck.
     link: Option<WriteLink>,
 }
 
 impl PostgresWriter {
-    pub(crate) fn new(connector: Connector, holder: Holder, link: WriteLink) -> Self {
-        Self { connector, holder, link: Some(link) }
+    pub(crate) fn new(connector: Connector, holder: Holder, tail: Tail, link: WriteLink) -> Self {
+        Self { connector, holder, tail: OwnTail::new(tail), link: Some(link) }
     }
 
     /// Takes the link out, or makes a new one. It is put back only after a known outcome.
@@ -135,20 +160,25 @@ impl PostgresWriter {
 
     async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let link = self.link().await?;
+        let after = self.tail.attempt(batch, self.holder.epoch);
         let name = self.connector.name();
         let outcome = match link.append(name, self.holder, batch).await {
             Ok(true) => Outcome::Committed,
-            Ok(false) => link.explain(name, self.holder, batch).await?,
-            Err(Trouble::Forbidden(_)) => link.explain(name, self.holder, batch).await?,
+            Ok(false) | Err(Trouble::Forbidden(_)) => {
+                link.explain(name, self.holder, &self.tail, batch).await?
+            }
             Err(trouble) => return Err(trouble),
         };
         self.link = Some(link);
+        if outcome == Outcome::Committed {
+            self.tail.committed(after);
+        }
         Ok(outcome)
     }
 
     async fn try_beat(&mut self) -> Result<Outcome, Trouble> {
         let link = self.link().await?;
-        let outcome = link.beat(self.connector.name(), self.holder).await?;
+        let outcome = link.beat(self.connector.name(), self.holder, &self.tail).await?;
         self.link = Some(link);
         Ok(outcome)
     }

@@ -4,6 +4,7 @@ use async_trait::async_trait;
 use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
 };
+use leasehold_journal::remote::{OwnTail, lost};
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::Slot;
 
@@ -62,10 +63,8 @@ pub(crate) struct RedisWriter {
     connector: Connector,
     holder: Holder,
     beats: u64,
-    /// The tail after the last commit. A Redis that shows a shorter one has lost writes (J9).
-    tail: Tail,
-    /// The tail if an append in doubt has happened.
-    in_doubt: Option<Tail>,
+    /// A Redis that shows another tail has lost writes.
+    tail: OwnTail,
     /// What the journal is once this writer has committed something, when it was opened by a recovery.
     recovered: Option<Identity>,
     /// None after an unknown outcome: the next attempt is made on a new connection.
@@ -80,7 +79,8 @@ impl RedisWriter {
         client: Client,
         recovered: Option<Identity>,
     ) -> Self {
-        Self { connector, holder, beats: 0, tail, in_doubt: None, recovered, client: Some(client) }
+        let tail = OwnTail::new(tail);
+        Self { connector, holder, beats: 0, tail, recovered, client: Some(client) }
     }
 
     /// Takes the client out, or makes a new one. It is put back only after a known outcome.
@@ -93,18 +93,14 @@ impl RedisWriter {
 
     async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
-        let after = Tail { slot: batch.slot, hash: chain(batch, self.holder.epoch) };
-        let follows = batch.slot == self.tail.slot.next();
-        if follows {
-            self.in_doubt = Some(after);
-        }
+        let after = self.tail.attempt(batch, self.holder.epoch);
         let appended = append(&client, self.holder, self.recovered, batch).await?;
         self.client = Some(client);
-        if appended.outcome == Outcome::Committed && follows {
-            (self.tail, self.in_doubt) = (after, None);
+        if appended.outcome == Outcome::Committed {
+            self.tail.committed(after);
         }
         let refused = matches!(appended.outcome, Outcome::Conflict(_));
-        Ok(if refused && !self.is_known(appended.tail) { lost() } else { appended.outcome })
+        Ok(if refused && !self.tail.is_known(appended.tail) { lost("Redis") } else { appended.outcome })
     }
 
     async fn try_beat(&mut self) -> Result<Outcome, Trouble> {
@@ -121,21 +117,9 @@ impl RedisWriter {
         if !answer.succeeded {
             return Ok(Outcome::Fenced);
         }
-        let known = self.is_known(answer.value(0).and_then(|bytes| decode_tail(bytes)));
-        Ok(if known { Outcome::Committed } else { lost() })
+        let known = self.tail.is_known(answer.value(0).and_then(|bytes| decode_tail(bytes)));
+        Ok(if known { Outcome::Committed } else { lost("Redis") })
     }
-
-    /// Whether a tail of our own epoch is one that we have made.
-    fn is_known(&self, tail: Option<Tail>) -> bool {
-        tail == Some(self.tail) || (tail.is_some() && tail == self.in_doubt)
-    }
-}
-
-/// Our epoch is current, and yet the tail is another: after a fail-over of its own Redis has forgotten commits.
-fn lost() -> Outcome {
-    Outcome::Failed(
-        "Redis has lost acknowledged writes: the tail is not the one that was committed".to_owned(),
-    )
 }
 
 #[async_trait]

@@ -3,7 +3,10 @@
 //! It has no engine. A journal crate uses it so that the same name is lawful everywhere, the same damage is noticed
 //! everywhere, and every key-value engine holds the same bytes.
 
+mod own_tail;
 pub mod record;
+
+pub use own_tail::{OwnTail, lost};
 
 use std::path::Path;
 

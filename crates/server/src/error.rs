@@ -60,7 +60,7 @@ impl ServeError {
             Self::Listen { .. } => Some("choose another address with --listen"),
             Self::Start(error) => start_hint(error),
             Self::Stopped(StopReason::JournalFailed(_)) => Some(
-                "the disk refused to keep what was written: look at the kernel's log before starting again",
+                "what is durable is no longer known: look at the log of the disk or the engine before starting again",
             ),
             Self::Stuck => {
                 Some("what was answered is durable; look at the disk or the engine before starting again")

@@ -66,3 +66,23 @@ async fn a_newer_format_is_left_alone() {
     operator.execute("UPDATE leasehold.head SET format = 2", &[]).await.unwrap();
     assert!(matches!(journal.open(claim()).await, Err(OpenError::TooNew(_))));
 }
+
+/// As after the promotion of a standby that had not got everything: the claim is there, the last commit is not.
+#[tokio::test]
+async fn an_engine_that_forgot_a_commit_confirms_nothing_and_takes_nothing() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let mut node = Node::open(&journal(server.url())).await;
+    node.commit("one").await;
+    let before = node.tail;
+    node.commit("two").await;
+    let operator = raw(server.url()).await;
+    let hash: &[u8] = &before.hash.0;
+    operator.execute("DELETE FROM leasehold.slots WHERE slot = 2", &[]).await.unwrap();
+    operator.execute("UPDATE leasehold.head SET tail = 1, hash = $1", &[&hash]).await.unwrap();
+    let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.contains("recover"));
+    let beat = node.opened.writer.beat().await;
+    assert!(is_loss(&beat), "{beat:?}");
+    let batch = node.batch("three");
+    let append = node.append(&batch).await;
+    assert!(is_loss(&append), "{append:?}");
+}
