@@ -9,6 +9,7 @@ mod directory;
 mod full_disk;
 mod kill9;
 mod restart;
+mod rolling;
 mod stall;
 mod take_over;
 mod waiters;

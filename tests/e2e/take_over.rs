@@ -11,7 +11,7 @@ use leasehold_tests::{Answer, Http, Seed, Server, Stopwatch, free_port, until};
 use rustix::process::Signal;
 use serde_json::json;
 
-const NODES: usize = 3;
+pub(crate) const NODES: usize = 3;
 const KILLS: u64 = 3;
 const WORKERS: u64 = 4;
 /// Longer than the test.
@@ -21,7 +21,7 @@ const RENEWED_MS: u64 = 6_000;
 /// What is promised at default settings.
 const SERVING_AGAIN: Duration = Duration::from_secs(3);
 
-struct Cluster {
+pub(crate) struct Cluster {
     url: String,
     dir: tempfile::TempDir,
     ports: [u16; NODES],
@@ -29,7 +29,7 @@ struct Cluster {
 }
 
 impl Cluster {
-    fn start(url: &str) -> Self {
+    pub(crate) fn start(url: &str) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let ports = std::array::from_fn(|_| free_port());
         let nodes = (0..NODES).map(|_| None).collect();
@@ -46,6 +46,17 @@ impl Cluster {
         let mut node = Server::spawn_with(self.ports[index], &data, &["--journal", &self.url]);
         node.wait_ready();
         self.nodes[index] = Some(node);
+    }
+
+    /// Stops a node in order and starts it again.
+    pub(crate) fn restart_node(&mut self, index: usize) {
+        let ended = self.nodes[index].take().expect("it runs").stop();
+        assert!(ended.success(), "it stops in order: {ended}");
+        self.start_node(index);
+    }
+
+    pub(crate) fn urls(&self) -> Vec<String> {
+        self.nodes.iter().flatten().map(Server::url).collect()
     }
 
     fn kill9(&mut self, index: usize) {
@@ -220,7 +231,7 @@ fn a_zombie_answers_nothing(url: &str) {
     assert_eq!(renewed.json()["renewed"], json!(true), "through the former zombie: {}", renewed.body);
 }
 
-fn etcd_url(engine: &leasehold_testbed::Server) -> String {
+pub(crate) fn etcd_url(engine: &leasehold_testbed::Server) -> String {
     engine.url().replace("http://", "etcd://")
 }
 
