@@ -144,7 +144,7 @@ fn settle(http: &mut Http, told: &mut Told) {
 
 /// What is held is exactly what clients were told, and the next token is above all of theirs.
 fn check(http: &mut Http, told: &Told, round: u64) {
-    let held = listed(http, "r/");
+    let held = http.held("r/").unwrap();
     let expected: BTreeMap<String, u64> =
         told.held.iter().map(|(name, (_, token))| (name.clone(), *token)).collect();
     let lost: Vec<_> = expected.iter().filter(|(name, token)| held.get(*name) != Some(token)).collect();
@@ -162,27 +162,6 @@ fn check(http: &mut Http, told: &Told, round: u64) {
         .unwrap();
     let largest = told.tokens.iter().max().unwrap();
     assert!(probe.token() > *largest, "token {} after {largest} was told", probe.token());
-}
-
-fn listed(http: &mut Http, prefix: &str) -> BTreeMap<String, u64> {
-    let mut held = BTreeMap::new();
-    let mut cursor = String::new();
-    loop {
-        let page =
-            http.get(&format!("/v1/locks?prefix={}{cursor}", prefix.replace('/', "%2F"))).unwrap().json();
-        for lock in page["locks"].as_array().unwrap() {
-            let name = lock["resource"].as_str().unwrap().to_owned();
-            held.insert(name, lock["fencingToken"].as_u64().unwrap());
-        }
-        match page["nextCursor"].as_str() {
-            Some(next) => cursor = format!("&cursor={}", encoded(next)),
-            None => return held,
-        }
-    }
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// A client that waits for one contended lock, holds it for a moment, and waits again; across every restart.

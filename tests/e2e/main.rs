@@ -11,5 +11,4 @@ mod kill9;
 mod restart;
 mod rolling;
 mod stall;
-mod take_over;
 mod waiters;

@@ -1,7 +1,8 @@
 //! A blocking HTTP client on one keep-alive connection, which can also send what no decent client would.
 
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
-use std::net::TcpStream;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::time::Duration;
 
 use serde_json::{Value, json};
@@ -11,7 +12,8 @@ const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A client of one server.
 pub struct Http {
-    port: u16,
+    address: SocketAddr,
+    patience: Duration,
     connection: Option<BufReader<TcpStream>>,
 }
 
@@ -54,9 +56,21 @@ impl Answer {
 }
 
 impl Http {
-    /// Connects with the first request.
+    /// A client of the server on this port of 127.0.0.1. Connects with the first request.
     pub fn new(port: u16) -> Self {
-        Self { port, connection: None }
+        Self::at(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+    }
+
+    /// The same for a server elsewhere, such as in a network namespace.
+    pub fn at(address: SocketAddr) -> Self {
+        Self { address, patience: PATIENCE, connection: None }
+    }
+
+    /// Gives an answer up after this time, where an answer may never come.
+    #[must_use]
+    pub fn patience(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     /// A question.
@@ -80,10 +94,31 @@ impl Http {
         self.post("/v1/locks/acquire", &body)
     }
 
+    /// Everything that is held under a prefix, page by page: resource to token.
+    pub fn held(&mut self, prefix: &str) -> io::Result<BTreeMap<String, u64>> {
+        let first = format!("/v1/locks?pageSize=1000&prefix={}", encoded(prefix));
+        let (mut held, mut path) = (BTreeMap::new(), first.clone());
+        loop {
+            let answer = self.get(&path)?;
+            if answer.status != 200 {
+                return Err(io::Error::other(answer.body));
+            }
+            let page = answer.json();
+            for lock in page["locks"].as_array().into_iter().flatten() {
+                let name = lock["resource"].as_str().unwrap_or_default().to_owned();
+                held.insert(name, lock["fencingToken"].as_u64().unwrap_or_default());
+            }
+            match page["nextCursor"].as_str() {
+                Some(next) => path = format!("{first}&cursor={}", encoded(next)),
+                None => return Ok(held),
+            }
+        }
+    }
+
     /// One request and its answer. After an error the next request uses a new connection; whether the failed one
     /// happened is unknown.
     pub fn call(&mut self, method: &str, path: &str, body: Option<&str>) -> io::Result<Answer> {
-        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: 127.0.0.1:{}\r\n", self.port);
+        let mut request = format!("{method} {path} HTTP/1.1\r\nhost: {}\r\n", self.address);
         if let Some(body) = body {
             request += &format!("content-type: application/json\r\ncontent-length: {}\r\n", body.len());
         }
@@ -96,7 +131,7 @@ impl Http {
     pub fn raw(&mut self, request: &[u8]) -> io::Result<Answer> {
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
-            None => connect(self.port)?,
+            None => connect(self.address, self.patience)?,
         };
         let sent = connection.get_mut().write_all(request);
         let answer = match read_answer(&mut connection) {
@@ -115,11 +150,16 @@ impl Http {
     }
 }
 
-fn connect(port: u16) -> io::Result<BufReader<TcpStream>> {
-    let stream = TcpStream::connect(("127.0.0.1", port))?;
+fn connect(address: SocketAddr, patience: Duration) -> io::Result<BufReader<TcpStream>> {
+    let stream = TcpStream::connect_timeout(&address, patience)?;
     stream.set_nodelay(true)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
+    stream.set_read_timeout(Some(patience))?;
     Ok(BufReader::new(stream))
+}
+
+/// Percent-encoded, every byte.
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 fn read_answer(from: &mut impl BufRead) -> io::Result<Answer> {

@@ -1,7 +1,7 @@
 //! The server as a process.
 
 use std::fs::File;
-use std::net::TcpListener;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -16,7 +16,7 @@ const READY: Duration = Duration::from_secs(30);
 
 /// A running server.
 pub struct Server {
-    port: u16,
+    address: SocketAddr,
     data: PathBuf,
     log: PathBuf,
     process: Child,
@@ -45,21 +45,29 @@ impl Server {
 
     /// The same with further arguments of `serve`.
     pub fn spawn_with(port: u16, data: &Path, more: &[&str]) -> Self {
+        let mut command = Command::new(binary::path());
+        command.arg("serve");
+        Self::spawn_by(command, SocketAddr::from((Ipv4Addr::LOCALHOST, port)), data, more)
+    }
+
+    /// The same by another command that takes the arguments of `serve`, on another address.
+    pub fn spawn_by(mut command: Command, address: SocketAddr, data: &Path, more: &[&str]) -> Self {
         let log = data.with_extension("log");
         let errors = File::options().create(true).append(true).open(&log).unwrap();
-        let process = serve(port, data)
+        let process = serving(&mut command, address, data)
             .args(more)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(errors)
             .spawn()
             .unwrap();
-        Self { port, data: data.to_owned(), log, process }
+        Self { address, data: data.to_owned(), log, process }
     }
 
     /// Runs a server that is expected to refuse to start, and gives what it said.
     pub fn refused(data: &Path) -> Output {
-        let child = serve(free_port(), data)
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, free_port()));
+        let child = serving(Command::new(binary::path()).arg("serve"), address, data)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -79,9 +87,9 @@ impl Server {
 
     /// Waits until it says that it is ready.
     pub fn wait_ready(&mut self) {
-        let mut http = Http::new(self.port);
+        let mut http = self.http();
         until("a server to be ready", READY, || {
-            if let Some(status) = self.process.try_wait().unwrap() {
+            if let Some(status) = self.ended() {
                 panic!("the server ended with {status}:\n{}", self.log());
             }
             http.get("/readyz").ok().filter(|answer| answer.status == 200)
@@ -90,17 +98,22 @@ impl Server {
 
     /// A client of it.
     pub fn http(&self) -> Http {
-        Http::new(self.port)
+        Http::at(self.address)
     }
 
     /// Its port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.address.port()
+    }
+
+    /// How it ended, if it has.
+    pub fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().unwrap()
     }
 
     /// Its address as the command line wants it.
     pub fn url(&self) -> String {
-        format!("http://127.0.0.1:{}", self.port)
+        format!("http://{}", self.address)
     }
 
     /// Its data directory.
@@ -127,6 +140,25 @@ impl Server {
     /// Sends a signal.
     pub fn signal(&self, signal: Signal) {
         kill_process(pid(&self.process), signal).unwrap();
+    }
+
+    /// Stops it with SIGSTOP, and waits until none of its threads runs.
+    pub fn freeze(&self) {
+        self.signal(Signal::STOP);
+        until("a process to be stopped", READY, || {
+            let tasks = std::fs::read_dir(format!("/proc/{}/task", self.process.id())).unwrap();
+            let is_stopped = |task: std::io::Result<std::fs::DirEntry>| {
+                let stat = std::fs::read_to_string(task.unwrap().path().join("stat")).unwrap_or_default();
+                // The state comes after the name, which stands in brackets.
+                stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('T'))
+            };
+            tasks.into_iter().all(is_stopped).then_some(())
+        });
+    }
+
+    /// Lets a stopped process go on.
+    pub fn thaw(&self) {
+        self.signal(Signal::CONT);
     }
 
     /// Stops it in order and gives its exit status.
@@ -158,10 +190,8 @@ impl Drop for Server {
     }
 }
 
-fn serve(port: u16, data: &Path) -> Command {
-    let mut command = Command::new(binary::path());
-    command.args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"]).arg(data);
-    command
+fn serving<'a>(command: &'a mut Command, address: SocketAddr, data: &Path) -> &'a mut Command {
+    command.args(["--listen", &address.to_string(), "--data"]).arg(data)
 }
 
 fn pid(process: &Child) -> Pid {

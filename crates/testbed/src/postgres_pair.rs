@@ -51,6 +51,11 @@ impl PostgresPair {
         self.sql(&self.standby, "SELECT pg_promote(true, 60)");
     }
 
+    /// Waits until the standby has everything that was committed before.
+    pub fn until_caught_up(&self) {
+        self.until("SELECT bool_and(flush_lsn >= pg_current_wal_lsn()) FROM pg_stat_replication");
+    }
+
     /// Waits until the standby follows.
     fn until_streaming(&self) {
         self.until("SELECT count(*) = 1 FROM pg_stat_replication WHERE state = 'streaming'");

@@ -1,0 +1,97 @@
+//! The engine stops answering for ten seconds, frozen or dead, and comes back: meanwhile nothing is granted and the
+//! answer is clear; afterwards the service goes on by itself.
+
+use std::time::Duration;
+
+use leasehold_tests::{Server, free_port, until};
+
+use crate::cluster::{Cluster, Program};
+use crate::drill::Drill;
+use crate::engine::{Engine, Kind};
+use crate::history::{Asked, Entry, History, Told};
+use crate::load::{Client, KEPT, KEPT_MS};
+
+const AWAY: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the engine is away.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum How {
+    /// It keeps its connections and answers nothing.
+    Frozen,
+    /// It was killed, and is started again.
+    Dead,
+}
+
+fn drill(kind: Kind, how: How) {
+    let Drill { mut seed, .. } = Drill::begin("engine-away", kind.name(), 1);
+    let engine = Engine::start(kind);
+    let cluster = Cluster::start(Program::Leasehold, vec![engine.url()]);
+    let (history, nodes) = (History::new(), cluster.addresses());
+    let mut client = Client::new(&history, &nodes, 0);
+    client.keep("before", &seed.uuid());
+    match how {
+        How::Frozen => engine.server.pause(0),
+        How::Dead => engine.server.kill(0),
+    }
+    let from = history.now();
+    let mut number = 0;
+    while history.now() < from + AWAY {
+        number += 1;
+        let told = client.ask(Asked::Acquire, &format!("{KEPT}meanwhile/{number}"), &seed.uuid(), KEPT_MS);
+        assert!(!matches!(told, Told::Done { .. }), "granted while the engine is away");
+        std::thread::park_timeout(Duration::from_millis(50));
+    }
+    match how {
+        How::Frozen => engine.server.resume(0),
+        How::Dead => engine.server.restart(0),
+    }
+    client.keep("after", &seed.uuid());
+    let clear = |entry: &Entry| entry.told == Told::Failed("store_unavailable".into());
+    let clear = history.entries().iter().filter(|entry| clear(entry)).count();
+    assert!(clear > 0, "nobody was told clearly: {:?}", history.entries());
+    assert_eq!(history.violations(&client.held()), Vec::<String>::new());
+    println!("{} {how:?}: {number} acquires while it was away, {clear} clear answers", kind.name());
+}
+
+#[test]
+fn postgres_dead() {
+    drill(Kind::Postgres, How::Dead);
+}
+
+#[test]
+fn etcd_frozen() {
+    drill(Kind::Etcd, How::Frozen);
+}
+
+#[test]
+fn etcd_dead() {
+    drill(Kind::Etcd, How::Dead);
+}
+
+#[test]
+fn redis_frozen() {
+    drill(Kind::Redis, How::Frozen);
+}
+
+#[test]
+fn zookeeper_frozen() {
+    drill(Kind::Zookeeper, How::Frozen);
+}
+
+/// A node that is started without an engine either waits for it or says what it misses; it never serves.
+#[test]
+fn at_the_start() {
+    let engine = Engine::start(Kind::Postgres);
+    engine.server.kill(0);
+    let dir = tempfile::tempdir().unwrap();
+    let mut node = Server::spawn_with(free_port(), &dir.path().join("data"), &["--journal", &engine.url()]);
+    until("a node to say that it has no engine", PATIENCE, || {
+        let granted = node.http().acquire("r", "2b1f2f0e-53ad-4f0f-9d55-5b1b0d6f7a10", 5_000);
+        assert!(!granted.is_ok_and(|answer| answer.status == 200), "granted without an engine");
+        let said = node.log();
+        let refused = node.ended().is_some_and(|status| !status.success());
+        (said.contains("unavailable") || refused).then_some(())
+    });
+    assert!(node.log().contains("unavailable"), "it says what it misses: {}", node.log());
+}

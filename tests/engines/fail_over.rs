@@ -1,0 +1,160 @@
+//! F9: the engine fails over by itself. Without loss the service goes on; after a loss every node halts and says what to
+//! do, and after `recover` no token is given out again.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use leasehold_testbed::PostgresPair;
+use leasehold_tests::{Http, Stopwatch, binary, until};
+use serde_json::json;
+
+use crate::cluster::{Cluster, Program};
+use crate::drill::Drill;
+use crate::engine::{Engine, Kind};
+use crate::history::{Asked, History, Told};
+use crate::load::{ANSWER, Client, KEPT, KEPT_MS, StopOnDrop, await_load, under_load};
+
+const TIMES: u64 = 3;
+const PATIENCE: Duration = Duration::from_secs(60);
+/// L3.
+const SERVING_AGAIN: Duration = Duration::from_secs(8);
+
+fn postgres_url(addresses: &[SocketAddr]) -> String {
+    let hosts: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
+    format!("postgres://postgres@{}/postgres?sslmode=disable", hosts.join(","))
+}
+
+/// A standby that did not get everything is promoted: acknowledged commits are lost, and nobody may go on as if not.
+#[test]
+fn postgres_async() {
+    let Drill { times, seed } = Drill::begin("fail-over", "postgres-async", TIMES);
+    for round in 0..times {
+        let mut seed = seed.part(round);
+        let pair = PostgresPair::start(false);
+        let both = [pair.primary.addresses()[0], pair.standby.addresses()[0]];
+        let url = postgres_url(&both);
+        let mut cluster = Cluster::start(Program::Leasehold, vec![url.clone(); 2]);
+        let (history, nodes) = (History::new(), cluster.addresses());
+        let mut client = Client::new(&history, &nodes, 0);
+        client.keep("both-have-it", &seed.uuid());
+        pair.until_caught_up();
+        pair.cut_off();
+        let lost = (0..5).map(|number| client.keep(&format!("lost/{number}"), &seed.uuid())).max().unwrap();
+        pair.primary.kill(0);
+        pair.promote();
+        for index in 0..cluster.len() {
+            let status = until("a node to halt", PATIENCE, || cluster.node_mut(index).ended());
+            let log = cluster.node(index).log();
+            assert!(!status.success() && log.contains("recover"), "it says what to do: {status} {log}");
+        }
+        recover(&url, &cluster, 0);
+        cluster.start_node(0);
+        let next = Client::new(&history, &nodes[..1], 0).keep("next", &seed.uuid());
+        assert!(next > lost, "token {next} after {lost} was told");
+    }
+    println!("postgres-async: {times} lossy fail-overs, every node halted every time");
+}
+
+fn recover(url: &str, cluster: &Cluster, index: usize) {
+    let mut command = Command::new(binary::path());
+    command.args(["recover", "--journal", url, "--actor", "drill", "--reason", "lossy fail-over", "--data"]);
+    let output = command.arg(cluster.data(index)).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The standby is promoted while the old primary still runs, with a node beside it that knows of nothing.
+#[test]
+fn postgres_sync() {
+    let Drill { times, seed } = Drill::begin("fail-over", "postgres-sync", TIMES);
+    for round in 0..times {
+        let mut seed = seed.part(round);
+        let pair = PostgresPair::start(true);
+        let [old, new] = [&pair.primary, &pair.standby].map(|server| postgres_url(&server.addresses()));
+        let beside = Cluster::start(Program::Leasehold, vec![old]);
+        let (history, stop) = (History::new(), AtomicBool::new(false));
+        let (resource, lease) = (format!("{KEPT}held"), seed.uuid());
+        Client::new(&history, &beside.addresses(), 0).keep("held", &lease);
+        let successor = std::thread::scope(|scope| {
+            let _stop = StopOnDrop(&stop);
+            let (mut renewing, stop) = (Client::new(&history, &beside.addresses(), 0), &stop);
+            let (resource, lease) = (&resource, &lease);
+            scope.spawn(move || {
+                while !stop.load(Ordering::Relaxed) {
+                    renewing.ask(Asked::Renew, resource, lease, KEPT_MS);
+                    std::thread::park_timeout(Duration::from_millis(10));
+                }
+            });
+            pair.promote();
+            let successor = Cluster::start(Program::Leasehold, vec![new]);
+            successor.active();
+            Client::new(&history, &successor.addresses(), 0).keep("next", &seed.uuid());
+            let served_at = history.now();
+            // Long enough for the old node to answer, if it did.
+            until("questions to the old node", PATIENCE, || {
+                let late = history.entries().into_iter().filter(|entry| entry.at > served_at).count();
+                (late >= 5).then_some(())
+            });
+            let late = history.entries().into_iter().filter(|entry| entry.at > served_at);
+            let renewed: Vec<_> = late.filter(|entry| matches!(entry.told, Told::Done { .. })).collect();
+            assert!(renewed.is_empty(), "renewed beside the old primary: {renewed:?}");
+            successor
+        });
+        let held = Client::new(&history, &successor.addresses(), 0).held();
+        assert_eq!(history.violations(&held), Vec::<String>::new());
+    }
+    println!("postgres-sync: {times} promotions beside a running primary, nothing renewed there");
+}
+
+/// The engine's own leader is killed under load.
+fn leader_kills(kind: Kind, is_leader: fn(SocketAddr) -> bool) {
+    let Drill { times, mut seed } = Drill::begin("fail-over", kind.name(), TIMES);
+    let engine = Engine::start(kind);
+    let cluster = Cluster::start(Program::Leasehold, vec![engine.url(); 2]);
+    let (history, nodes) = (History::new(), cluster.addresses());
+    let mut silences = Vec::new();
+    under_load(&history, &nodes, (2, ANSWER), &seed.part(1), || {
+        for round in 0..times {
+            await_load(&history, 20);
+            let members = engine.server.addresses();
+            let leader = until("a leader", PATIENCE, || members.iter().position(|member| is_leader(*member)));
+            engine.server.kill(leader);
+            let watch = Stopwatch::start();
+            Client::new(&history, &nodes, 0).keep(&format!("after/{round}"), &seed.uuid());
+            silences.push(watch.elapsed());
+            engine.server.restart(leader);
+        }
+    });
+    let held = Client::new(&history, &nodes, 0).held();
+    assert_eq!(history.violations(&held), Vec::<String>::new());
+    println!(
+        "{}: {times} leaders killed, {} grants, serving after {silences:?}",
+        kind.name(),
+        history.grants()
+    );
+    Drill::hold_to(SERVING_AGAIN, &silences);
+}
+
+#[test]
+fn etcd3() {
+    leader_kills(Kind::Etcd3, |member| {
+        let mut http = Http::at(member).patience(Duration::from_secs(5));
+        let Ok(status) = http.post("/v3/maintenance/status", &json!({})) else { return false };
+        let status = status.json();
+        !status["leader"].is_null() && status["leader"] == status["header"]["member_id"]
+    });
+}
+
+#[test]
+fn zookeeper3() {
+    leader_kills(Kind::Zookeeper3, |member| {
+        let asked = TcpStream::connect(member).and_then(|mut socket| {
+            socket.write_all(b"srvr")?;
+            let mut said = String::new();
+            socket.read_to_string(&mut said).map(|_| said)
+        });
+        asked.is_ok_and(|said| said.contains("Mode: leader"))
+    });
+}
