@@ -26,7 +26,7 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
 /// `cargo xtask overhead`.
 pub(crate) fn overhead(_: &[String]) -> ExitCode {
     let mut parts = Parts::new();
-    let line = "run --release --quiet -p leasehold-fence --features mariadb,postgres,redis,sqlite --example overhead";
+    let line = "run --release --quiet -p leasehold-fence --features http,mariadb,postgres,redis,sqlite --example overhead";
     parts.check("fence overhead", &Line::cargo(line));
     parts.finish()
 }

@@ -38,6 +38,8 @@ pub mod conformance;
 #[cfg(feature = "_connection")]
 mod connection;
 mod contract;
+#[cfg(feature = "dynamodb")]
+pub mod dynamodb;
 pub mod effects;
 #[cfg(feature = "etcd")]
 pub mod etcd;
@@ -55,6 +57,8 @@ pub mod postgres;
 pub mod proxy;
 #[cfg(feature = "redis")]
 pub mod redis;
+#[cfg(feature = "reports")]
+pub mod reports;
 pub mod rollout;
 #[cfg(feature = "_serve")]
 mod serve;
@@ -63,6 +67,8 @@ pub mod signed;
 pub mod sql;
 #[cfg(feature = "sqlite")]
 pub mod sqlite;
+#[cfg(feature = "sqlx")]
+pub mod sqlx;
 #[cfg(feature = "storage")]
 pub mod storage;
 
@@ -74,6 +80,9 @@ pub use contract::{
 /// The pages of the guide, whose examples are tests of this crate.
 #[cfg(doctest)]
 mod guide {
+    #[cfg(feature = "dynamodb")]
+    #[doc = include_str!("../../../docs/guide/fences/dynamodb.md")]
+    struct Dynamodb;
     #[cfg(feature = "etcd")]
     #[doc = include_str!("../../../docs/guide/fences/etcd.md")]
     struct Etcd;
@@ -92,10 +101,13 @@ mod guide {
     #[cfg(feature = "postgres")]
     #[doc = include_str!("../../../docs/guide/fences/postgres.md")]
     struct Postgres;
+    #[cfg(feature = "proxy")]
+    #[doc = include_str!("../../../docs/guide/fences/proxy.md")]
+    struct Proxy;
     #[cfg(feature = "redis")]
     #[doc = include_str!("../../../docs/guide/fences/redis.md")]
     struct Redis;
-    #[cfg(feature = "sqlite")]
+    #[cfg(all(feature = "shared-rollout", feature = "sqlite"))]
     #[doc = include_str!("../../../docs/guide/fences/rollout.md")]
     struct Rollout;
     #[cfg(all(feature = "effects", feature = "sqlite"))]
@@ -107,4 +119,10 @@ mod guide {
     #[cfg(feature = "sqlite")]
     #[doc = include_str!("../../../docs/guide/fences/sqlite.md")]
     struct Sqlite;
+    #[cfg(feature = "sqlx")]
+    #[doc = include_str!("../../../docs/guide/fences/sqlx.md")]
+    struct Sqlx;
+    #[cfg(feature = "storage")]
+    #[doc = include_str!("../../../docs/guide/fences/storage.md")]
+    struct Storage;
 }

@@ -1,4 +1,7 @@
-//! Fenced objects: in memory as `object_store` has it, and with ETags as S3 makes them.
+//! Fenced objects: in memory as `object_store` has it, with ETags as S3 makes them, and over the requests of S3 against
+//! moto, a stand-in.
+
+#![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod support;
 
@@ -6,11 +9,17 @@ use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use http_body_util::BodyExt;
 use leasehold_fence::Fence;
 use leasehold_fence::cas::{CasFence, CompareAndSet, MemoryStore, Versioned};
-use leasehold_fence::conformance::{CasLines, run, store};
+use leasehold_fence::conformance::{CasLines, agreement, cases, run, store};
 use leasehold_fence::object::Objects;
+use object_store::aws::{AmazonS3Builder, S3ConditionalPut};
+use object_store::client::{
+    HttpClient, HttpConnector, HttpError, HttpErrorKind, HttpRequest, HttpResponse, HttpService,
+};
 use object_store::memory::InMemory;
+use object_store::{ClientOptions, RetryConfig};
 use support::{Yielding, grant, name, seed, word};
 
 fn objects() -> Objects {
@@ -66,4 +75,56 @@ async fn a_claim_changes_the_version_even_if_the_value_stays() {
 #[tokio::test]
 async fn content_tags_keep_the_contract() {
     run(&CasLines(CasFence::new(Yielding(ContentTags::default()))), seed()).await;
+}
+
+/// Requests over plain HTTP, without a client of TLS.
+#[derive(Debug, Clone, Copy)]
+struct Plain;
+
+impl HttpConnector for Plain {
+    fn connect(&self, _: &ClientOptions) -> object_store::Result<HttpClient> {
+        Ok(HttpClient::new(Self))
+    }
+}
+
+#[async_trait::async_trait]
+impl HttpService for Plain {
+    async fn call(&self, request: HttpRequest) -> Result<HttpResponse, HttpError> {
+        let failed = |error: Box<dyn std::error::Error + Send + Sync>| {
+            HttpError::new_boxed(HttpErrorKind::Unknown, error)
+        };
+        let (parts, body) = request.into_parts();
+        let body = http_body_util::Full::new(body.collect().await?.to_bytes());
+        let client = hyper_util::client::legacy::Client::builder(hyper_util::rt::TokioExecutor::new());
+        let sent = client.build_http().request(http::Request::from_parts(parts, body)).await;
+        let (parts, body) = sent.map_err(|error| failed(error.into()))?.into_parts();
+        let body = body.collect().await.map_err(|error| failed(error.into()))?.to_bytes();
+        Ok(HttpResponse::from_parts(parts, body.into()))
+    }
+}
+
+/// The client as the guide sets it up, in a fresh bucket.
+async fn bucket(url: &str) -> Objects {
+    let make = http::Request::put(format!("{url}/things")).body(Vec::new().into()).unwrap();
+    assert_eq!(Plain.call(make).await.unwrap().status(), 200);
+    let s3 = AmazonS3Builder::new()
+        .with_bucket_name("things")
+        .with_endpoint(url)
+        .with_region("us-east-1")
+        .with_allow_http(true)
+        .with_access_key_id("test")
+        .with_secret_access_key("test")
+        .with_conditional_put(S3ConditionalPut::ETagMatch)
+        .with_retry(RetryConfig { max_retries: 0, ..RetryConfig::default() })
+        .with_http_connector(Plain);
+    Objects::new(Arc::new(s3.build().unwrap()), "fenced".into())
+}
+
+/// One after another alone: moto does not promise that a conditional put is atomic.
+#[tokio::test]
+async fn requests_of_s3_keep_the_contract() {
+    let server = leasehold_testbed::moto();
+    let lines = CasLines(CasFence::new(bucket(server.url()).await));
+    cases(&lines).await;
+    agreement(&lines, seed()).await;
 }

@@ -296,6 +296,66 @@ fn a_crash_of_the_proxy_keeps_the_order() {
     });
 }
 
+/// Callers with random tokens, all at once: what the service begins never goes down in token, what was answered was
+/// begun, and nothing that was refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn sixty_four_callers_race() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = format!("sqlite:{}", directory.path().join("fence.db").display());
+    let books = Books::start().await;
+    let proxy = start(&books, &state, Stage::Require, LONG).await;
+    let writes = support::race_length().writes.div_ceil(8);
+    let caller = async |n: u64| {
+        let mut answers = Vec::new();
+        for round in 0..writes {
+            let token = 1 + round * 8 + (n * 7 + round * 5) % 24;
+            answers.push((token, proxy.post("write", token).await.status));
+        }
+        answers
+    };
+    let answers = futures_util::future::join_all((0..64).map(caller)).await.concat();
+    let begun: Vec<u64> = books.begun().iter().map(|token| token.parse().unwrap()).collect();
+    assert!(begun.is_sorted(), "tokens went down: {begun:?}");
+    let mut answered: Vec<u64> =
+        answers.iter().filter(|(_, status)| *status == 200).map(|(token, _)| *token).collect();
+    answered.sort_unstable();
+    assert_eq!(answered, begun, "answered is what was begun");
+    let others: Vec<_> = answers.iter().filter(|(_, status)| !matches!(status, 200 | 409)).collect();
+    assert!(others.is_empty(), "{others:?}");
+    let last = 1 + begun.last().unwrap();
+    assert_eq!(proxy.post("write", last).await.status, 200, "the highest token wins");
+}
+
+/// Each permit of a semaphore has an order of its own: one holder's unanswered request does not hold the other.
+#[tokio::test]
+async fn two_holders_of_a_semaphore_both_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let books = Books::start().await;
+    let naming = Naming::path("/books/{what}", "books").unwrap().each_permit();
+    let config = Config::new(Upstream::parse(&books.url).unwrap(), naming).drain(LONG);
+    let state = open(&format!("sqlite:{}", directory.path().join("fence.db").display())).await.unwrap();
+    let metrics = Arc::new(FenceMetrics::default());
+    let rollout = Arc::new(Rollout::new(Stage::Require, metrics.clone(), || WallTime(0)));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/books", listener.local_addr().unwrap());
+    tokio::spawn(Proxy::new(config, state, rollout, metrics).serve(listener, None, std::future::pending()));
+    let post = async |what: &str, token: &str, permit: &str| {
+        let headers = [("X-Fencing-Token", token), ("X-Fencing-Permit", permit)];
+        send("POST", &format!("{url}/{what}"), &headers, "x").await.status
+    };
+    let held = async { post("hold", "5", "0").await };
+    let other = async {
+        books.until_begun(1).await;
+        assert_eq!(post("write", "9", "1").await, 200, "the other permit's holder is not held");
+        assert_eq!(post("write", "4", "0").await, 409);
+        books.go.add_permits(1);
+    };
+    let (held, ()) = timeout(LIMIT, futures_util::future::join(held, other)).await.expect("both in time");
+    assert_eq!(held, 200);
+    assert_eq!(post("write", "5", "0").await, 200);
+    assert_eq!(send("POST", &format!("{url}/write"), &[("X-Fencing-Token", "99")], "").await.status, 409);
+}
+
 #[tokio::test]
 async fn a_state_in_memory_is_for_tests() {
     let books = Books::start().await;

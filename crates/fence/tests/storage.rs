@@ -88,6 +88,25 @@ async fn a_claim_shuts_out_before_the_first_write() {
 }
 
 #[tokio::test]
+async fn two_holders_of_a_semaphore_both_write() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = start(directory.path()).await;
+    let with_permit = |token: u64, permit: u64, step: u64| {
+        let mut body = write("pool", token, Some(step), "log", "APPEND", &format!("{token}.{step} "));
+        body["permit"] = permit.into();
+        body
+    };
+    for body in [with_permit(5, 0, 1), with_permit(9, 1, 1), with_permit(5, 0, 2), with_permit(9, 1, 2)] {
+        assert_eq!(post(&url, &body).await.status, 200, "{body}");
+    }
+    assert_eq!(post(&url, &with_permit(7, 0, 1)).await.status, 200, "the next holder of the permit");
+    assert_eq!(post(&url, &with_permit(5, 0, 3)).await.status, 409);
+    let exclusive = post(&url, &write("pool", 99, Some(1), "log", "APPEND", "x")).await;
+    assert!(exclusive.status == 409 && exclusive.body.contains("wrong_scope"), "{exclusive:?}");
+    assert_eq!(get(&format!("{url}/v1/files/log")).await.body, "5.1 9.1 5.2 9.2 7.1 ");
+}
+
+#[tokio::test]
 async fn what_is_malformed_is_refused_and_nothing_leaves_the_directory() {
     let directory = tempfile::tempdir().unwrap();
     let url = start(directory.path()).await;

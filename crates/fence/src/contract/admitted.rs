@@ -48,12 +48,12 @@ use super::grant::Ask;
 /// ```compile_fail,E0505
 /// # use leasehold_fence::Admitted;
 /// # struct Transaction;
-/// # fn admit(transaction: &Transaction) -> Admitted<'_, Transaction> { unimplemented!() }
 /// # fn write(admitted: &Admitted<'_, Transaction>) {}
-/// let transaction = Transaction;
-/// let admitted = admit(&transaction);
-/// drop(transaction); // commit
-/// write(&admitted);
+/// fn commit_first(transaction: Transaction, admit: fn(&Transaction) -> Admitted<'_, Transaction>) {
+///     let admitted = admit(&transaction);
+///     drop(transaction); // commit
+///     write(&admitted);
+/// }
 /// ```
 #[derive(Debug)]
 #[must_use = "the check was made; the write that it admits belongs into the same transaction"]
@@ -103,7 +103,7 @@ pub struct AdmittedMut<'tx, T: ?Sized> {
 
 impl<'tx, T: ?Sized> AdmittedMut<'tx, T> {
     /// Called by adapters, after the fence has admitted the ask in this transaction.
-    #[cfg(feature = "mariadb")]
+    #[cfg(any(feature = "mariadb", feature = "sqlx"))]
     pub(crate) fn new(transaction: &'tx mut T, ask: &Ask) -> Self {
         Self { transaction, ask: ask.clone() }
     }

@@ -13,7 +13,7 @@ use tower::{Layer, Service};
 use super::headers::{self, Asked};
 use super::maximum::{Failure, Maximum};
 use super::problem;
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, Timer};
 use crate::{Fence, FenceError, Rejection};
 
 /// Which fence a request is to, if any.
@@ -122,11 +122,13 @@ impl Check {
         if stage.enforces(fence.guard()) && !self.maximum.is_durable() {
             return Err(FenceError::Store("a maximum in memory is for tests, not for this stage".into()));
         }
+        let timer = Timer::start();
         let outcome = match ask {
             None => Err(FenceError::Rejected(Rejection::MissingToken)),
             Some(_) if !stage.checks() => Ok(()),
             Some(ask) => self.maximum.advance(fence, ask.grant()).await,
         };
+        self.rollout.checked(fence.guard(), timer.elapsed());
         self.rollout.settle(fence, ask.as_ref(), outcome)
     }
 }

@@ -4,7 +4,7 @@ use mysql_async::prelude::Queryable;
 use mysql_async::{Params, Transaction, params};
 
 use super::Error;
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, Timer};
 use crate::sql::{FENCE_TABLE, Form};
 use crate::{AdmittedMut, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
@@ -39,7 +39,9 @@ pub async fn admit_staged<'tx, 'conn>(
     rollout: &Rollout,
 ) -> Result<AdmittedMut<'tx, Transaction<'conn>>, Error> {
     let checks = rollout.stage(fence.guard()).checks();
+    let timer = Timer::start();
     let outcome = if checks { check(transaction, fence, ask).await } else { Ok(()) };
+    rollout.checked(fence.guard(), timer.elapsed());
     rollout.settle_inside(fence, ask, outcome)?;
     Ok(AdmittedMut::new(transaction, ask))
 }

@@ -4,8 +4,8 @@ use tokio_postgres::types::{ToSql, Type};
 use tokio_postgres::{GenericClient, Transaction};
 
 use super::Error;
-use crate::rollout::Rollout;
-use crate::sql::{FENCE_TABLE, Form};
+use crate::rollout::{Rollout, Timer};
+use crate::sql::{Form, postgres as statements};
 use crate::{Admitted, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
 /// A rejected row is read again with a lock; if it would be admitted by then, the second attempt admits it.
@@ -39,7 +39,9 @@ pub async fn admit_staged<'tx, 'conn>(
     rollout: &Rollout,
 ) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
     let checks = rollout.stage(fence.guard()).checks();
+    let timer = Timer::start();
     let outcome = if checks { check(transaction, fence, ask).await } else { Ok(()) };
+    rollout.checked(fence.guard(), timer.elapsed());
     rollout.settle_inside(fence, ask, outcome)?;
     Ok(Admitted::new(transaction, ask))
 }
@@ -72,12 +74,8 @@ async fn check(transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Resul
 /// # Errors
 /// Rejected: the lease is lost. Store: try again.
 pub async fn claim(client: &impl GenericClient, fence: &Fence, grant: &Grant) -> Result<(), Error> {
-    let sql = format!(
-        "INSERT INTO {FENCE_TABLE} AS f (name, permit, guard, token, writes) VALUES ($1, $2, $3, $4, 0) \
-         ON CONFLICT (name, permit) DO UPDATE SET token = EXCLUDED.token, writes = 0 \
-         WHERE f.guard = EXCLUDED.guard AND f.token < EXCLUDED.token"
-    );
-    if fence.fences(grant) && grant.advances() && execute(client, &sql, fence, grant).await? == 1 {
+    let raises = fence.fences(grant) && grant.advances();
+    if raises && execute(client, &statements::claim(), fence, grant).await? == 1 {
         return Ok(());
     }
     match decide_claim(fence, read(client, fence, grant).await?.as_ref(), grant) {
@@ -96,37 +94,15 @@ pub async fn raise_past(client: &impl GenericClient, fence: &Fence, grant: &Gran
 
 /// Check and advance as one statement; whether it admitted.
 async fn advance(transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<bool, Error> {
-    let form = Form::of(fence, ask);
-    let sql = if form.admits_first() {
-        format!(
-            "INSERT INTO {FENCE_TABLE} AS f (name, permit, guard, token, writes) VALUES ($1, $2, $3, $4, 1) \
-             ON CONFLICT (name, permit) DO UPDATE SET token = EXCLUDED.token, \
-             writes = CASE WHEN f.token = EXCLUDED.token THEN f.writes + 1 ELSE 1 END \
-             WHERE f.guard = EXCLUDED.guard AND {}",
-            form.condition("f.token", "f.writes", "EXCLUDED.token")
-        )
-    } else {
-        format!(
-            "UPDATE {FENCE_TABLE} AS f SET writes = f.writes + 1 \
-             WHERE f.name = $1 AND f.permit = $2 AND f.guard = $3 AND {}",
-            form.condition("f.token", "f.writes", "$4")
-        )
-    };
-    if form == Form::Never {
-        return Ok(false);
-    }
+    let Some(sql) = statements::advance(Form::of(fence, ask)) else { return Ok(false) };
     Ok(execute(transaction, &sql, fence, ask.grant()).await? == 1)
 }
 
 /// Makes the row of a fence that has none: a shared grant needs one to hold on to, so that no exclusive grant makes it
 /// meanwhile.
 async fn make(transaction: &Transaction<'_>, fence: &Fence, grant: &Grant) -> Result<(), Error> {
-    let sql = format!(
-        "INSERT INTO {FENCE_TABLE} (name, permit, guard, token, writes) VALUES ($1, $2, $3, 0, 0) \
-         ON CONFLICT (name, permit) DO NOTHING"
-    );
     if fence.fences(grant) {
-        execute(transaction, &sql, fence, grant).await?;
+        execute(transaction, &statements::make(), fence, grant).await?;
     }
     Ok(())
 }
@@ -141,9 +117,7 @@ async fn execute(client: &impl GenericClient, sql: &str, fence: &Fence, grant: &
 
 /// The row, held until the transaction ends: against everyone for an advancing grant, against writers for a shared.
 async fn read(client: &impl GenericClient, fence: &Fence, grant: &Grant) -> Result<Option<Row>, Error> {
-    let hold = if grant.advances() { "FOR UPDATE" } else { "FOR SHARE" };
-    let sql =
-        format!("SELECT guard, token, writes FROM {FENCE_TABLE} WHERE name = $1 AND permit = $2 {hold}");
+    let sql = statements::read(grant);
     let (name, permit) = (fence.name().as_str(), grant.row_number());
     let params: [(&(dyn ToSql + Sync), Type); 2] = [(&name, Type::TEXT), (&permit, Type::INT8)];
     let kept = client.query_typed_opt(&sql, &params).await?;

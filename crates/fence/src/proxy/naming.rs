@@ -11,6 +11,7 @@ use crate::Fence;
 #[derive(Clone, Debug)]
 pub struct Naming {
     rules: Vec<Rule>,
+    each_permit: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -46,7 +47,7 @@ impl Naming {
     /// No name of a header.
     pub fn header(name: &str) -> Result<Self, InvalidNaming> {
         let header = name.parse().map_err(|_| InvalidNaming(format!("{name:?} is no name of a header")))?;
-        Ok(Self { rules: vec![Rule::Header(header)] })
+        Ok(Self { rules: vec![Rule::Header(header)], each_permit: false })
     }
 
     /// The lock's name is made from the path: `("/books/{year}", "books/{year}")`. `{name}` stands for one segment,
@@ -55,7 +56,15 @@ impl Naming {
     /// # Errors
     /// A template that is none, or a name that uses what the template does not have.
     pub fn path(template: &str, name: &str) -> Result<Self, InvalidNaming> {
-        Ok(Self { rules: vec![Rule::Path(PathRule::parse(template, name)?)] })
+        Ok(Self { rules: vec![Rule::Path(PathRule::parse(template, name)?)], each_permit: false })
+    }
+
+    /// The locks are semaphores: requests carry `X-Fencing-Permit`, and each permit has an order of its own. Exclusive
+    /// grants are of the wrong scope then.
+    #[must_use]
+    pub fn each_permit(mut self) -> Self {
+        self.each_permit = true;
+        self
     }
 
     /// Tries this one's rules first, then the other's.
@@ -71,7 +80,8 @@ impl Naming {
             Rule::Header(header) => Some(parts.headers.get(header)?.to_str().ok()?.to_owned()),
             Rule::Path(rule) => rule.name(parts.uri.path()),
         })?;
-        Some(Fence::of(&ResourceName::new(&name).ok()?))
+        let fence = Fence::of(&ResourceName::new(&name).ok()?);
+        Some(if self.each_permit { fence.each_permit() } else { fence })
     }
 }
 

@@ -34,7 +34,7 @@ impl Tally {
     /// As Prometheus reads it.
     pub(super) fn page(&self) -> String {
         let rows = [
-            ("fence_proxy_in_flight", "gauge", "fenced requests sent and not answered yet", &self.in_flight),
+            ("fence_proxy_in_flight", "gauge", "requests sent and not answered yet", &self.in_flight),
             ("fence_proxy_in_doubt", "gauge", "requests that keep a resource closed", &self.in_doubt),
             ("fence_proxy_waiting", "gauge", "requests that wait for lower tokens", &self.waiting),
             ("fence_proxy_unanswered_total", "counter", "requests without an answer", &self.unanswered),

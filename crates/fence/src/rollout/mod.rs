@@ -11,6 +11,8 @@ mod overrides;
 #[cfg(feature = "shared-rollout")]
 pub mod shared;
 mod stage;
+#[cfg(any(feature = "_sql", feature = "http"))]
+mod timer;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -21,6 +23,8 @@ pub use counters::Counters;
 use leasehold_types::{ResourceName, WallTime};
 pub use overrides::{InvalidOverride, Override};
 pub use stage::{Percent, Stage};
+#[cfg(any(feature = "_sql", feature = "http"))]
+pub(crate) use timer::Timer;
 
 use crate::{Ask, Fence, FenceError, Rejection};
 

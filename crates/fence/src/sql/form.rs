@@ -32,7 +32,7 @@ impl Form {
     }
 
     /// Whether a row that is not there yet is admitted too.
-    #[cfg(any(feature = "postgres", test))]
+    #[cfg(any(feature = "postgres", feature = "sqlx", test))]
     pub(crate) fn admits_first(self) -> bool {
         matches!(self, Self::Again | Self::Once)
     }

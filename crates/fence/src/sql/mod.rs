@@ -15,6 +15,8 @@ pub mod ddl;
 #[cfg(any(feature = "_sql", test))]
 mod form;
 mod name;
+#[cfg(any(feature = "postgres", feature = "sqlx"))]
+pub(crate) mod postgres;
 
 #[cfg(feature = "_sql")]
 pub(crate) use columns::{ColumnUpdate, Marks};

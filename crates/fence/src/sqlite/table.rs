@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use super::Error;
-use crate::rollout::Rollout;
+use crate::rollout::{Rollout, Timer};
 use crate::sql::FENCE_TABLE;
 use crate::{Admitted, Ask, Fence, FenceError, Grant, Rejection, Row, Verdict, decide, decide_claim};
 
@@ -33,7 +33,9 @@ pub fn admit_staged<'tx, 'conn>(
     rollout: &Rollout,
 ) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
     let checks = rollout.stage(fence.guard()).checks();
+    let timer = Timer::start();
     let outcome = if checks { check(transaction, fence, ask) } else { Ok(()) };
+    rollout.checked(fence.guard(), timer.elapsed());
     rollout.settle_inside(fence, ask, outcome)?;
     Ok(Admitted::new(transaction, ask))
 }

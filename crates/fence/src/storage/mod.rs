@@ -10,7 +10,8 @@
 //!
 //! Guarantee: **atomic**. One maximum for each resource, over all its files; a file belongs to the lock of its first
 //! write, and a token of another lock is refused as of the wrong scope. `step` counts the writes of a grant from 1; an
-//! APPEND needs it, and a retried step is applied once: the answer to the retry says `applied: false`.
+//! APPEND needs it, and a retried step is applied once: the answer to the retry says `applied: false`. A semaphore's holder
+//! adds its `permit`: each has a maximum and steps of its own.
 //!
 //! What it survives: a crash at any time. The write and the advance of the fence are committed together to an SQLite
 //! database, then done to the file at a place fixed by the commit; after a crash the last one is done again, which

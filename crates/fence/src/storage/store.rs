@@ -12,7 +12,7 @@ use super::files::Files;
 use super::path::FilePath;
 use crate::http::Failure;
 use crate::sql::{Dialect, FENCE_TABLE, ddl};
-use crate::{Ask, Fence, FenceError, Grant, Rejection, sqlite};
+use crate::{Ask, Fence, FenceError, Grant, Kind, Rejection, sqlite};
 
 /// What has been asked for and may not be in its file yet, and who guards which file.
 const TABLES: &str = "\
@@ -115,7 +115,7 @@ impl Store {
     pub fn write(&mut self, write: &Write) -> Result<Written, Error> {
         self.finish().map_err(FenceError::Store)?;
         self.files.prepare(&write.path).map_err(|error| FenceError::Store(NoFile(error).into()))?;
-        let fence = Fence::of(write.ask.grant().resource());
+        let fence = fence_of(write.ask.grant());
         match self.commit(&fence, write) {
             Ok(length) => {
                 self.finish().map_err(FenceError::Store)?;
@@ -134,7 +134,8 @@ impl Store {
     /// # Errors
     /// Rejected: the lease is lost.
     pub fn claim(&mut self, grant: &Grant) -> Result<(), Error> {
-        sqlite::claim(&self.connection, &Fence::of(grant.resource()), grant).map_err(FenceError::boxed)
+        check_kind(&self.connection, grant)?;
+        sqlite::claim(&self.connection, &fence_of(grant), grant).map_err(FenceError::boxed)
     }
 
     /// The highest token of a resource and the number of its writes.
@@ -142,7 +143,8 @@ impl Store {
     /// # Errors
     /// Store.
     pub fn resource(&self, resource: &ResourceName) -> Result<Option<(u64, u64)>, Error> {
-        let sql = format!("SELECT token, writes FROM {FENCE_TABLE} WHERE name = ?1 AND permit = -1");
+        let sql =
+            format!("SELECT token, writes FROM {FENCE_TABLE} WHERE name = ?1 ORDER BY token DESC LIMIT 1");
         let numbers = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
         self.connection.query_row(&sql, [resource.as_str()], numbers).optional().map_err(store)
     }
@@ -161,6 +163,7 @@ impl Store {
     fn commit(&mut self, fence: &Fence, write: &Write) -> Result<u64, Error> {
         let immediate = TransactionBehavior::Immediate;
         let tx = self.connection.transaction_with_behavior(immediate).map_err(store)?;
+        check_kind(&tx, write.ask.grant())?;
         let admitted = sqlite::admit(&tx, fence, &write.ask).map_err(FenceError::boxed)?;
         let before = guarded_length(&admitted, fence, &write.path)?;
         let at = if write.change == Change::Append { before } else { 0 };
@@ -229,6 +232,25 @@ fn make(connection: &Connection) -> Result<(), Failure> {
         connection.execute_batch(&format!("BEGIN IMMEDIATE;\n{base}\n{TABLES}\nCOMMIT;"))?;
     }
     Ok(())
+}
+
+/// The fence of a grant's resource: a semaphore's has one maximum for each permit.
+fn fence_of(grant: &Grant) -> Fence {
+    let fence = Fence::of(grant.resource());
+    if matches!(grant.kind(), Kind::Permit(_)) { fence.each_permit() } else { fence }
+}
+
+/// A resource is held exclusively or by permits, as its first grant was: tokens of the other kind do not count.
+fn check_kind(connection: &Connection, grant: &Grant) -> Result<(), Error> {
+    let sql = format!("SELECT 1 FROM {FENCE_TABLE} WHERE name = ?1 AND (permit = -1) <> (?2 = -1) LIMIT 1");
+    let values = params![grant.resource().as_str(), grant.row_number()];
+    match connection.query_row(&sql, values, |_| Ok(())).optional().map_err(store)? {
+        None => Ok(()),
+        Some(()) => {
+            let (presented, guard) = (grant.resource().clone(), grant.resource().clone());
+            Err(FenceError::Rejected(Rejection::WrongScope { presented, guard }))
+        }
+    }
 }
 
 /// The length of the file, if it is guarded by this fence's lock or by none yet.

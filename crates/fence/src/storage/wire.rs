@@ -4,12 +4,12 @@ use std::num::NonZeroU64;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use leasehold_types::{FencingToken, ResourceName};
+use leasehold_types::{FencingToken, Permit, ResourceName};
 use serde::{Deserialize, Serialize};
 
 use super::path::FilePath;
 use super::store::{Change, Write, Written};
-use crate::{Ask, Grant};
+use crate::{Ask, Grant, Kind};
 
 /// `POST /v1/writes`. Names in camelCase; snake_case is understood too.
 #[derive(Debug, Deserialize)]
@@ -19,6 +19,7 @@ pub(super) struct WriteRequest {
     resource_id: String,
     #[serde(alias = "fencing_token")]
     fencing_token: u64,
+    permit: Option<u32>,
     step: Option<u64>,
     #[serde(alias = "write_payload")]
     write_payload: Payload,
@@ -49,6 +50,7 @@ pub(super) struct ClaimRequest {
     resource_id: String,
     #[serde(alias = "fencing_token")]
     fencing_token: u64,
+    permit: Option<u32>,
 }
 
 /// The answer to a write.
@@ -77,22 +79,23 @@ pub(super) struct ResourceAnswer<'a> {
 }
 
 /// The grant that these numbers name.
-fn grant(resource: &str, token: u64) -> Result<Grant, String> {
+fn grant(resource: &str, token: u64, permit: Option<u32>) -> Result<Grant, String> {
     let resource = ResourceName::new(resource).map_err(|error| format!("resourceId: {error}"))?;
     let token = FencingToken::new(token).map_err(|error| format!("fencingToken: {error}"))?;
-    Ok(Grant::exclusive(resource, token))
+    let kind = permit.map_or(Kind::Exclusive, |permit| Kind::Permit(Permit(permit)));
+    Ok(Grant::new(resource, token, kind))
 }
 
 impl ClaimRequest {
     pub(super) fn meant(self) -> Result<Grant, String> {
-        grant(&self.resource_id, self.fencing_token)
+        grant(&self.resource_id, self.fencing_token, self.permit)
     }
 }
 
 impl WriteRequest {
     /// What is asked; the text says what is wrong with it.
     pub(super) fn meant(self) -> Result<Write, String> {
-        let grant = grant(&self.resource_id, self.fencing_token)?;
+        let grant = grant(&self.resource_id, self.fencing_token, self.permit)?;
         let ask = self.ask(&grant)?;
         let path =
             FilePath::parse(&self.write_payload.file_path).map_err(|error| format!("filePath: {error}"))?;
