@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::engines;
 use crate::parts::Parts;
 use crate::run::Line;
 use crate::test::{release, whole};
@@ -41,12 +42,16 @@ const DRILLS: &[Drill] = &[
 
 /// `cargo xtask drill NAME [ARGUMENT]`.
 pub(crate) fn drill(args: &[String]) -> ExitCode {
+    if let Some(code) = engines::drill(args) {
+        return code;
+    }
     let name = args.first().map(String::as_str);
     let Some(drill) = DRILLS.iter().find(|drill| Some(drill.name) == name) else {
         eprintln!("usage: cargo xtask drill NAME [ARGUMENT]\n");
         for Drill { name, argument, about, default, .. } in DRILLS {
             eprintln!("  {:<20} {about} [{default}]", format!("{name} [{argument}]"));
         }
+        engines::list();
         return ExitCode::from(64);
     };
     let mut parts = Parts::new();

@@ -7,6 +7,7 @@
 mod bench;
 mod bless;
 mod drill;
+mod engines;
 mod needs;
 mod parts;
 mod run;

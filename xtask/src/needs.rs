@@ -49,6 +49,11 @@ const NEEDS: &[Need] = &[
         why: "engines of the testbed",
     },
     Need {
+        sign: Sign::Program("ip"),
+        source: Source::Debian("iproute2"),
+        why: "partitions in network namespaces",
+    },
+    Need {
         sign: Sign::Program("postgres"),
         source: Source::Debian("postgresql"),
         why: "PostgreSQL journal and fence",

@@ -2,6 +2,7 @@
 
 use std::process::ExitCode;
 
+use crate::engines;
 use crate::needs;
 use crate::parts::Parts;
 use crate::run::{Line, release_binary};
@@ -26,6 +27,7 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
             for (name, target) in [("docs", "docs"), ("end to end", "e2e"), ("figures", "figures")] {
                 parts.tests(name, &whole(target, &[]));
             }
+            parts.tests("engines", &engines::floor());
         }
     }
     parts.finish()
