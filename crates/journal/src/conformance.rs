@@ -30,11 +30,13 @@ mod fencing;
 mod histories;
 mod kit;
 mod measure;
+mod passwords;
 mod reading;
 mod small_node;
 mod snapshots;
 
 pub use measure::{Row, measure};
+pub use passwords::every_place_of_a_password;
 pub use small_node::{SmallNode, fresh_claim, read_all};
 
 use std::fmt;

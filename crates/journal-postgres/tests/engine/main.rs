@@ -7,5 +7,6 @@ mod kit;
 mod damage;
 mod fencing;
 mod outages;
+mod passwords;
 mod settings;
 mod tls;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
+mod passwords;
 
 use leasehold_journal::{Confirmation, Journal, OpenError, Outcome};
 use leasehold_testbed::{Fault, Proxy, Setup, redis, redis_with};

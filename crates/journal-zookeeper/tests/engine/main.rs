@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
+mod passwords;
 
 use leasehold_journal::{Claim, Confirmation, Journal, OpenError, Outcome, ReadError};
 use leasehold_testbed::{Fault, Proxy, Server, zookeeper};
