@@ -17,6 +17,7 @@ struct Row {
     passed: u64,
     failed: u64,
     repeat: Vec<String>,
+    not_run: Vec<String>,
 }
 
 impl Parts {
@@ -36,6 +37,7 @@ impl Parts {
             passed: success.into(),
             failed: (!success).into(),
             repeat,
+            not_run: Vec::new(),
         });
         success
     }
@@ -53,13 +55,21 @@ impl Parts {
             passed: tally.passed,
             failed: tally.failed,
             repeat,
+            not_run: tally.not_run,
         });
         success
     }
 
     /// Takes note of a part that cannot be run at all.
     pub(crate) fn impossible(&mut self, name: &str, why: String) {
-        self.push(Row { name: name.into(), took: Duration::ZERO, passed: 0, failed: 1, repeat: vec![why] });
+        self.push(Row {
+            name: name.into(),
+            took: Duration::ZERO,
+            passed: 0,
+            failed: 1,
+            repeat: vec![why],
+            not_run: Vec::new(),
+        });
     }
 
     /// Prints the minutes, what failed and how to repeat it, and the summary line; gives the exit code.
@@ -68,6 +78,9 @@ impl Parts {
         for row in &self.rows {
             let minutes = row.took.as_secs_f64() / 60.0;
             println!("{:<24} {minutes:>8.2} {:>8} {:>8}", row.name, row.passed, row.failed);
+        }
+        for line in self.rows.iter().flat_map(|row| &row.not_run) {
+            println!("\n{line}");
         }
         for row in self.rows.iter().filter(|row| row.failed > 0) {
             println!("\n{} failed; to repeat:", row.name);

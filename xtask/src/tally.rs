@@ -9,6 +9,8 @@ pub(crate) struct Tally {
     pub(crate) failed: u64,
     /// Names of the failed ones.
     pub(crate) failures: Vec<String>,
+    /// What tests said that they could not try on this machine.
+    pub(crate) not_run: Vec<String>,
     in_list: bool,
     /// Arguments by which cargo says a failed program can be run again.
     pub(crate) again: Vec<String>,
@@ -19,7 +21,9 @@ impl Tally {
     pub(crate) fn read(&mut self, line: &str) {
         let listed = line.strip_prefix("    ").filter(|name| self.in_list && !name.starts_with([' ', '`']));
         let line = line.trim();
-        if line == "failures:" {
+        if line.starts_with("NOT RUN: ") {
+            self.not_run.push(line.to_owned());
+        } else if line == "failures:" {
             self.in_list = true;
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count_before(counts, " passed");
@@ -82,6 +86,12 @@ mod tests {
         tally.close(false);
         assert_eq!((tally.passed, tally.failed), (0, 1));
         assert_eq!(tally.again, ["-p x --test y"]);
+    }
+
+    #[test]
+    fn what_was_not_run_is_kept_in_view() {
+        let tally = read(&["NOT RUN: partitions: no namespaces here", "test result: ok. 1 passed; 0 failed"]);
+        assert_eq!(tally.not_run, ["NOT RUN: partitions: no namespaces here"]);
     }
 
     #[test]
