@@ -9,6 +9,7 @@ use zookeeper_client::{Acls, CreateMode, Error, MultiReadResult, MultiWriteError
 
 use crate::config::ZookeeperConfig;
 use crate::paths::Paths;
+use crate::tunnel::Tunnels;
 
 /// How long ZooKeeper keeps a silent session. Nothing of ours hangs on it.
 const SESSION: Duration = Duration::from_secs(6);
@@ -77,9 +78,14 @@ impl Connector {
         if let Some((user, password)) = &self.config.user {
             connector = connector.with_auth("digest", format!("{user}:{password}").as_bytes());
         }
-        let session = timed(CONNECT_WITHIN, connector.connect(&self.config.hosts)).await?;
+        let tunnels = match &self.config.tls {
+            Some(tls) => Some(Tunnels::open(&self.config.hosts, tls).await.map_err(not_opened)?),
+            None => None,
+        };
+        let hosts = tunnels.as_ref().map_or(&self.config.hosts, |tunnels| &tunnels.hosts);
+        let session = timed(CONNECT_WITHIN, connector.connect(hosts)).await?;
         let acls = if self.config.user.is_some() { Acls::creator_all() } else { Acls::anyone_all() };
-        Ok(Client { session, acls, within: self.config.call_within })
+        Ok(Client { session, acls, within: self.config.call_within, _tunnels: tunnels.map(Arc::new) })
     }
 }
 
@@ -89,6 +95,8 @@ pub(crate) struct Client {
     session: zookeeper_client::Client,
     acls: Acls<'static>,
     within: Duration,
+    /// Dropped after the session that goes through them.
+    _tunnels: Option<Arc<Tunnels>>,
 }
 
 impl Client {
@@ -168,6 +176,10 @@ impl Client {
         }
         Ok(())
     }
+}
+
+fn not_opened(error: std::io::Error) -> Trouble {
+    Trouble::Unknown(format!("the way to ZooKeeper cannot be made: {error}"))
 }
 
 fn is_refusal(error: &Error) -> bool {

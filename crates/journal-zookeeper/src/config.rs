@@ -2,10 +2,14 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_journal::remote;
 use percent_encoding::percent_decode_str;
+use tokio_rustls::rustls::ClientConfig;
+
+use crate::tunnel::TlsFiles;
 
 /// One attempt at one call. Half of the time after which a node gives an unknown outcome up, so that there is a second
 /// attempt in a new session.
@@ -14,15 +18,19 @@ const CALL_WITHIN: Duration = Duration::from_secs(1);
 /// Everything needed to open a journal on ZooKeeper.
 ///
 /// The URL lists the servers: `zookeeper://user@host1:2181,host2:2181,host3:2181`. With a user every node is made for
-/// that user alone (scheme `digest`); without one, for everybody. It may have `password_file`: a file with the password.
+/// that user alone (scheme `digest`); without one, for everybody. It may have
 ///
-/// Connections are not encrypted.
+/// - `password_file`: a file with the password.
+/// - `tls_ca`: a file with the certificates to trust. With it connections are encrypted, and the certificate and name of
+///   the server are checked; without it they are not encrypted.
+/// - `tls_cert`, `tls_key`: files with our own certificate and its key, where the servers ask for one.
 #[derive(Clone)]
 pub struct ZookeeperConfig {
     pub(crate) hosts: String,
     pub(crate) name: String,
     pub(crate) user: Option<(String, String)>,
     pub(crate) call_within: Duration,
+    pub(crate) tls: Option<Arc<ClientConfig>>,
 }
 
 /// What is wrong with the configuration; never contains a secret.
@@ -44,11 +52,7 @@ impl ZookeeperConfig {
         let wrong = |text: &str| InvalidConfig(text.to_owned());
         let rest = url.strip_prefix("zookeeper://").ok_or_else(|| wrong("not a `zookeeper://` URL"))?;
         let (authority, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let password_file = match query.split_once('=') {
-            Some(("password_file", file)) => Some(PathBuf::from(decoded(file)?)),
-            None if query.is_empty() => None,
-            _ => return Err(wrong("the only parameter of a ZooKeeper URL is `password_file`")),
-        };
+        let Parameters { password_file, tls } = Parameters::read(query)?;
         let authority = authority.trim_end_matches('/');
         let (user, hosts) =
             authority.rsplit_once('@').map_or((None, authority), |(user, hosts)| (Some(user), hosts));
@@ -59,7 +63,8 @@ impl ZookeeperConfig {
             Some(user) => Some(credentials(user, password_file, environment)?),
             None => None,
         };
-        Ok(Self { hosts: hosts.to_owned(), name: name.to_owned(), user, call_within: CALL_WITHIN })
+        let (hosts, name, tls) = (hosts.to_owned(), name.to_owned(), tls.read()?);
+        Ok(Self { hosts, name, user, call_within: CALL_WITHIN, tls })
     }
 
     /// Sets how long one attempt at one call may take before its outcome is called unknown.
@@ -80,7 +85,35 @@ impl fmt::Debug for ZookeeperConfig {
         f.debug_struct("ZookeeperConfig")
             .field("hosts", &self.hosts)
             .field("name", &self.name)
+            .field("tls", &self.tls.is_some())
             .finish_non_exhaustive()
+    }
+}
+
+/// The parameters of a URL.
+#[derive(Default)]
+struct Parameters {
+    password_file: Option<PathBuf>,
+    tls: TlsFiles,
+}
+
+impl Parameters {
+    fn read(query: &str) -> Result<Self, InvalidConfig> {
+        let mut parameters = Self::default();
+        for parameter in query.split('&').filter(|parameter| !parameter.is_empty()) {
+            let (key, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+            let place = match key {
+                "password_file" => &mut parameters.password_file,
+                "tls_ca" => &mut parameters.tls.ca,
+                "tls_cert" => &mut parameters.tls.cert,
+                "tls_key" => &mut parameters.tls.key,
+                other => {
+                    return Err(InvalidConfig(format!("`{other}` is not a parameter of a ZooKeeper URL")));
+                }
+            };
+            *place = Some(decoded(value)?.into());
+        }
+        Ok(parameters)
     }
 }
 
@@ -112,7 +145,8 @@ mod tests {
         assert_eq!(config.hosts, "a:1,b:2");
         assert_eq!(config.user, Some(("u".to_owned(), "s3cret".to_owned())));
         assert!(!format!("{config:?}").contains("s3cret"));
-        for wrong in ["a:1", "zookeeper://", "zookeeper://a/b", "zookeeper://a?x=y", "zookeeper://u@a"] {
+        let wrong = ["a:1", "zookeeper://", "zookeeper://a/b", "zookeeper://a?x=y", "zookeeper://u@a"];
+        for wrong in wrong.into_iter().chain(["zookeeper://a?tls_cert=c", "zookeeper://a?tls_ca=/no/such"]) {
             assert!(ZookeeperConfig::from_url(wrong, "main", |_| None).is_err(), "{wrong}");
         }
     }

@@ -16,6 +16,7 @@ mod fill;
 mod paths;
 mod reader;
 mod snapshots;
+mod tunnel;
 mod writer;
 
 pub use config::{InvalidConfig, ZookeeperConfig};

@@ -4,6 +4,7 @@
 
 mod kit;
 mod passwords;
+mod tls;
 
 use leasehold_journal::{Claim, Confirmation, Journal, OpenError, Outcome, ReadError};
 use leasehold_testbed::{Fault, Proxy, Server, zookeeper};
