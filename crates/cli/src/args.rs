@@ -131,6 +131,8 @@ pub(crate) enum Command {
     Fence(FenceCommand),
     /// Put load on a server and measure it
     Bench(BenchArgs),
+    /// Say whether a recorded run kept every promise
+    CheckHistory(CheckHistoryArgs),
     /// Print a completion script
     Completions {
         /// For which shell
@@ -344,6 +346,15 @@ pub(crate) struct TopArgs {
     /// Print one frame and end; with --output json always
     #[arg(long)]
     pub(crate) once: bool,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CheckHistoryArgs {
+    /// The history: one JSON object a line
+    pub(crate) file: PathBuf,
+    /// Clocks ran faster or slower than one per cent: do not judge what rests on that (S9, S10)
+    #[arg(long)]
+    pub(crate) wide_clocks: bool,
 }
 
 #[derive(Args, Debug)]

@@ -9,9 +9,9 @@ use leasehold_api::ELECTION_PREFIX;
 use leasehold_types::{Class, FencingToken, Labels, LeaseId, Mode, OwnerId, ResourceName, SessionId};
 
 use crate::args::{
-    AccessArgs, AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, Cli, Command, ElectArgs,
-    ForceReleaseArgs, JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs, RunArgs,
-    ServeArgs, SessionCommand, SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
+    AccessArgs, AcquireArgs, AdviseArgs, AuditArgs, AuditCommand, BenchArgs, CheckHistoryArgs, Cli, Command,
+    ElectArgs, ForceReleaseArgs, JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs,
+    RunArgs, ServeArgs, SessionCommand, SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
 };
 use crate::bench::BenchPlan;
 use crate::client::Servers;
@@ -51,6 +51,15 @@ pub(crate) enum Plan {
         /// What.
         maintain: Maintain,
     },
+    /// Judge a recorded run.
+    CheckHistory {
+        /// How to show the verdict.
+        format: Format,
+        /// Where it is.
+        file: PathBuf,
+        /// Whether clocks may have drifted further than is permitted.
+        wide_clocks: bool,
+    },
     /// Measure this machine and a server, and advise.
     Advise {
         /// How to show it.
@@ -66,7 +75,10 @@ pub(crate) enum Plan {
         drill: Box<DrillPlan>,
     },
     /// Be a worker of a drill.
-    DrillWorker,
+    DrillWorker {
+        /// How to prove who one is; which servers is told otherwise.
+        access: Servers,
+    },
     /// Help those who protect something.
     Fence {
         /// How to show it.
@@ -186,12 +198,15 @@ impl Plan {
             Command::Journal(JournalCommand::Copy(args)) => maintain(copy(args)?),
             Command::Advise(args) => Ok(Self::Advise { format, advise: advise(&args, &cli.access)? }),
             Command::Drill(args) => {
-                let drill = Box::new(DrillPlan::new(&args, named_servers(&cli.access)?)?);
+                let drill = Box::new(DrillPlan::new(&args, named_servers(&cli.access)?, &cli.access)?);
                 Ok(Self::Drill { format, drill })
             }
-            Command::DrillWorker => Ok(Self::DrillWorker),
+            Command::DrillWorker => Ok(Self::DrillWorker { access: access(&cli.access)? }),
             Command::Fence(command) => Ok(Self::Fence { format, fence: FencePlan::new(&command)? }),
             Command::Bench(args) => bench(args, format, &cli.access).map(Self::Bench),
+            Command::CheckHistory(CheckHistoryArgs { file, wide_clocks }) => {
+                Ok(Self::CheckHistory { format, file, wide_clocks })
+            }
             Command::Completions { shell } => Ok(Self::Completions(shell)),
             Command::Man => Ok(Self::Man),
             Command::DevCluster(args) => Ok(Self::DevCluster { format, plan: DevClusterPlan::new(args)? }),
@@ -237,6 +252,7 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         | Command::DrillWorker
         | Command::Fence(_)
         | Command::Bench(_)
+        | Command::CheckHistory(_)
         | Command::Completions { .. }
         | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
     })

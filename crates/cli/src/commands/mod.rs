@@ -3,6 +3,7 @@
 mod acquire;
 pub(crate) mod advise;
 mod audit;
+mod check_history;
 pub(crate) mod credential;
 pub(crate) mod dev_cluster;
 pub(crate) mod drill;
@@ -61,9 +62,12 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
         Plan::Drill { format, drill: plan } => {
             block_on(Builder::new_multi_thread(), drill::drill(&mut Out::new(format), *plan))
         }
-        Plan::DrillWorker => block_on(Builder::new_current_thread(), drill::work()),
+        Plan::DrillWorker { access } => block_on(Builder::new_current_thread(), drill::work(&access)),
         Plan::Fence { format, fence: plan } => {
             block_on(Builder::new_multi_thread(), fence::fence(&mut Out::new(format), plan))
+        }
+        Plan::CheckHistory { format, file, wide_clocks } => {
+            check_history::check_history(&mut Out::new(format), &file, wide_clocks)
         }
         Plan::Bench(plan) => block_on(Builder::new_current_thread(), bench::run(plan)),
         Plan::DevCluster { format, plan } => {

@@ -15,6 +15,9 @@ use crate::failure::Failure;
 /// A worker that says nothing for this long has met something that the drill does not know. Ttls come on top.
 const ANSWER: Duration = Duration::from_secs(60);
 
+/// Variables that tell a worker how to prove who it is: the paths of files.
+pub(super) type Environment = Vec<(&'static str, std::path::PathBuf)>;
+
 /// A running worker; it is killed when this is dropped.
 pub(super) struct Worker {
     name: &'static str,
@@ -26,10 +29,16 @@ pub(super) struct Worker {
 
 impl Worker {
     /// Starts it. `ttl` is how long it may have to wait for the lock.
-    pub(super) fn start(name: &'static str, plan: &WorkerPlan, ttl: Duration) -> Result<Self, Failure> {
+    pub(super) fn start(
+        name: &'static str,
+        plan: &WorkerPlan,
+        access: &Environment,
+        ttl: Duration,
+    ) -> Result<Self, Failure> {
         let io = |error| Failure::Io { what: format!("cannot start {name}"), error };
         let mut process = Command::new(std::env::current_exe().map_err(io)?)
             .arg("drill-worker")
+            .envs(access.iter().map(|(name, value)| (name, value)))
             .env(PLAN, serde_json::to_string(plan).expect("words and numbers"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

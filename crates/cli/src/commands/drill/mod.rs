@@ -48,7 +48,7 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
     // Removed with the end of the drill, if it is ours.
     let _scratch = plan.scratch;
     let own_part = plan.own;
-    let scene = Scene { servers, ttl: plan.ttl, place: plan.place, lag: plan.lag };
+    let scene = Scene { servers, access: plan.access, ttl: plan.ttl, place: plan.place, lag: plan.lag };
     let mut protected = protected::open(&scene.place).await?;
     let mut timeline = Timeline::begin(out, &heading(&scene))?;
     let played = tokio::select! {

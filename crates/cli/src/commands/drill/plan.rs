@@ -5,10 +5,12 @@ use std::time::Duration;
 use leasehold_types::ResourceName;
 
 use super::args::DrillArgs;
+use super::crew::Environment;
 use super::own::{Own, Zombie};
 use super::protected::{Address, Place};
 use super::story::Lag;
-use crate::client::Servers;
+use crate::args::AccessArgs;
+use crate::client::{Server, Servers};
 use crate::failure::Failure;
 use crate::plan::resource_name;
 
@@ -19,6 +21,8 @@ const FENCE: &str = "LEASEHOLD_DRILL_FENCE";
 pub(crate) struct DrillPlan {
     /// `None`: a server of its own.
     pub(super) servers: Option<Servers>,
+    /// How workers prove there who they are.
+    pub(super) access: Environment,
     pub(super) ttl: Duration,
     pub(super) lag: Lag,
     pub(super) place: Place,
@@ -35,7 +39,11 @@ impl DrillPlan {
     ///
     /// # Errors
     /// [`Failure::Usage`], naming the argument.
-    pub(crate) fn new(args: &DrillArgs, servers: Option<Servers>) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        args: &DrillArgs,
+        servers: Option<Servers>,
+        access: &AccessArgs,
+    ) -> Result<Self, Failure> {
         let named = args.fence.clone().or_else(|| std::env::var(FENCE).ok()).filter(|text| !text.is_empty());
         let own = own(args)?;
         let (address, scratch) = match named {
@@ -55,6 +63,12 @@ impl DrillPlan {
                 "--pid needs --server: the one that your program holds its lock at".into(),
             ));
         }
+        let encrypted = servers.as_ref().is_some_and(|servers| servers.iter().any(Server::is_secure));
+        if args.delay_write && encrypted {
+            let why =
+                "--delay-write: renewals to an https:// server are encrypted and cannot be held on their way";
+            return Err(Failure::Usage(why.into()));
+        }
         if args.delay_write && !address.can_be_held() {
             let why = "--delay-write: a write to that address is encrypted and cannot be held on its way";
             return Err(Failure::Usage(why.into()));
@@ -69,8 +83,28 @@ impl DrillPlan {
             relay: None,
         };
         let lag = if args.delay_write { Lag::Delayed } else { Lag::Paused };
-        Ok(Self { servers, ttl: args.ttl, lag, place, rollout: args.rollout.clone(), own, scratch })
+        Ok(Self {
+            servers,
+            access: environment(access),
+            ttl: args.ttl,
+            lag,
+            place,
+            rollout: args.rollout.clone(),
+            own,
+            scratch,
+        })
     }
+}
+
+/// As a worker looks for them.
+fn environment(args: &AccessArgs) -> Environment {
+    let named = [
+        ("LEASEHOLD_CREDENTIAL_FILE", &args.credential_file),
+        ("LEASEHOLD_CA", &args.ca),
+        ("LEASEHOLD_CERT", &args.cert),
+        ("LEASEHOLD_KEY", &args.key),
+    ];
+    named.into_iter().filter_map(|(name, path)| Some((name, path.clone()?))).collect()
 }
 
 fn own(args: &DrillArgs) -> Result<Option<Own>, Failure> {

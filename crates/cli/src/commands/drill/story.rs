@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
-use super::crew::Worker;
+use super::crew::{Environment, Worker};
 use super::network::Network;
 use super::protected::{Place, Protected, Written};
 use super::timeline::{Timeline, Who};
@@ -41,6 +41,8 @@ impl Lag {
 /// Where the drill takes place.
 pub(super) struct Scene {
     pub(super) servers: Vec<String>,
+    /// How workers prove there who they are.
+    pub(super) access: Environment,
     pub(super) ttl: Duration,
     pub(super) place: Place,
     pub(super) lag: Lag,
@@ -134,7 +136,7 @@ impl Scene {
             ttl_ms: ms(self.ttl),
             place: place.clone(),
         };
-        Worker::start(name, &plan, self.ttl)
+        Worker::start(name, &plan, &self.access, self.ttl)
     }
 }
 
@@ -164,7 +166,7 @@ impl Ways {
             Some(host) => (host, None),
             None => {
                 let plan = WorkerPlan::Relay { place: scene.place.clone() };
-                let mut relay = Worker::start("the writer", &plan, scene.ttl)?;
+                let mut relay = Worker::start("the writer", &plan, &scene.access, scene.ttl)?;
                 (relay.serves().await?.to_string(), Some(relay))
             }
         };

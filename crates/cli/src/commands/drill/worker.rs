@@ -13,6 +13,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines, Stdin};
 
 use super::protected::{self, Place, Protected, Written};
 use super::relay;
+use crate::client::Servers;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -73,10 +74,10 @@ pub(super) enum Told {
 }
 
 /// Is a worker until it is told to end, or the drill has ended.
-pub(crate) async fn work() -> Result<Exit, Failure> {
+pub(crate) async fn work(access: &Servers) -> Result<Exit, Failure> {
     // Stopped or not, it must not outlive the drill.
     let _ = rustix::process::set_parent_process_death_signal(Some(Signal::KILL));
-    match worked().await {
+    match worked(access).await {
         Ok(()) => Ok(Exit::Done),
         Err(failure) => {
             tell(&Told::Failed { why: failure.to_string() })?;
@@ -85,13 +86,16 @@ pub(crate) async fn work() -> Result<Exit, Failure> {
     }
 }
 
-async fn worked() -> Result<(), Failure> {
+async fn worked(access: &Servers) -> Result<(), Failure> {
     let alone = || Failure::Usage("drill-worker is started by drill alone".into());
     let plan = std::env::var(PLAN).map_err(|_| alone())?;
     match serde_json::from_str(&plan).map_err(|_| alone())? {
         WorkerPlan::Relay { place } => relay::serve(&place).await,
         WorkerPlan::Holder { servers, owner, resource, ttl_ms, place } => {
-            let mut builder = leasehold::Client::builder().owner(owner).patience(PATIENCE);
+            let mut builder = leasehold::Client::builder()
+                .owner(owner)
+                .patience(PATIENCE)
+                .security(access.first().security().clone());
             for server in servers {
                 builder = builder.endpoint(server);
             }

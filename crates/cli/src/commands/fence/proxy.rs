@@ -85,10 +85,10 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
         None => None,
     };
     let address = listener.local_addr().map_err(|error| Failure::Io { what: "no address".into(), error })?;
-    tracing::info!(event = "serving", stage = %plan.stage, "serving on http://{address}");
     if let Some(Ok(admin)) = admin.as_ref().map(tokio::net::TcpListener::local_addr) {
         tracing::info!(event = "serving_admin", "metrics on http://{admin}/metrics");
     }
+    tracing::info!(event = "serving", stage = %plan.stage, "serving on http://{address}");
     let proxy = Proxy::new(plan.config, flights, rollout, metrics);
     let served = proxy.serve(listener, admin, ending.asked()).await;
     keeping.inspect(JoinHandle::abort);

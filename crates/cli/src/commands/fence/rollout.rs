@@ -69,6 +69,16 @@ pub(crate) async fn open(store: &str) -> Result<SharedRollout<Documents>, Failur
         .map_err(|error| Failure::Fence(format!("cannot open the roll-out: {error}")))
 }
 
+/// Whoever only looks makes no new file by a slip of the pen.
+fn exists(store: &str) -> Result<(), Failure> {
+    match store.strip_prefix("sqlite:") {
+        Some(path) if !std::path::Path::new(path).exists() => Err(Failure::Fence(format!(
+            "there is no roll-out in {path}; name it with --rollout, or begin one with `leasehold fence stage`"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 /// The roll-out gave no answer.
 fn failed(error: impl std::fmt::Display) -> Failure {
     Failure::Fence(format!("the roll-out cannot be read or changed: {error}"))
@@ -95,6 +105,9 @@ pub(crate) async fn note_drill(
 
 /// Does it.
 pub(super) async fn rollout(out: &mut Out, plan: RolloutPlan) -> Result<Exit, Failure> {
+    if matches!(plan.act, Act::Status { .. }) {
+        exists(&plan.store)?;
+    }
     let (shared, now) = (open(&plan.store).await?, wall_time());
     match plan.act {
         Act::Status { prefix } => {

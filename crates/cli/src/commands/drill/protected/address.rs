@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::failure::Failure;
 
 /// What `--fence` may begin with.
-const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, s3://, http://, storage://, sqlite: or the path of an SQLite file";
+const SCHEMES: &str = "postgres://, mysql://, mariadb://, redis://, etcd://, s3://, dynamodb://, http://, storage://, sqlite: or the path of an SQLite file";
 
 /// An address by its kind; each keeps the whole URL, as its driver wants it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -26,6 +26,8 @@ pub(crate) enum Address {
     Http(String),
     /// A bucket.
     S3(Cloud),
+    /// A table of DynamoDB.
+    Dynamodb(Cloud),
     /// `leasehold fence storage`, as `http://HOST:PORT`.
     Storage(String),
 }
@@ -54,6 +56,10 @@ impl Cloud {
             }
         }
         (!name.is_empty() && !name.contains(['/', '@'])).then_some(cloud)
+    }
+
+    fn through(&self, network: SocketAddr) -> Self {
+        Self { endpoint: Some(format!("http://{network}")), ..self.clone() }
     }
 
     /// Host and port of a plain endpoint: nothing can be held in between of another.
@@ -87,9 +93,11 @@ impl Address {
             "redis" => Self::Redis(text.into()),
             "etcd" => Self::Etcd(format!("http://{rest}")),
             "http" => Self::Http(text.into()),
-            "s3" => {
-                let wrong = || wrong("is not of the form s3://BUCKET?endpoint=URL&region=REGION");
-                return Cloud::parse(rest).map(Self::S3).ok_or_else(wrong);
+            "s3" | "dynamodb" => {
+                let wrong =
+                    || wrong(&format!("is not of the form {scheme}://NAME?endpoint=URL&region=REGION"));
+                let kind = if scheme == "s3" { Self::S3 } else { Self::Dynamodb };
+                return Cloud::parse(rest).map(kind).ok_or_else(wrong);
             }
             "storage" => Self::Storage(format!("http://{rest}")),
             _ => return Err(wrong(&format!("is none of {SCHEMES}"))),
@@ -108,14 +116,14 @@ impl Address {
 
     /// Whether a write on its way there can be held: what is encrypted goes to its own host alone.
     pub(crate) fn can_be_held(&self) -> bool {
-        !matches!(self, Self::S3(cloud) if cloud.host().is_none())
+        !matches!(self, Self::S3(cloud) | Self::Dynamodb(cloud) if cloud.host().is_none())
     }
 
     /// Host and port, of whatever is reached over a plain network.
     pub(crate) fn host(&self) -> Option<String> {
         let (url, port) = match self {
             Self::Program | Self::Sqlite(_) => return None,
-            Self::S3(cloud) => return cloud.host(),
+            Self::S3(cloud) | Self::Dynamodb(cloud) => return cloud.host(),
             Self::Postgres(url) => (url, 5432),
             Self::Mariadb(url) => (url, 3306),
             Self::Redis(url) => (url, 6379),
@@ -134,9 +142,8 @@ impl Address {
         let moved = |url: &String| replace_host(url, &network.to_string());
         match self {
             Self::Program | Self::Sqlite(_) => self.clone(),
-            Self::S3(cloud) => {
-                Self::S3(Cloud { endpoint: Some(format!("http://{network}")), ..cloud.clone() })
-            }
+            Self::S3(cloud) => Self::S3(cloud.through(network)),
+            Self::Dynamodb(cloud) => Self::Dynamodb(cloud.through(network)),
             Self::Postgres(url) => Self::Postgres(moved(url)),
             Self::Mariadb(url) => Self::Mariadb(moved(url)),
             Self::Redis(url) => Self::Redis(moved(url)),
@@ -153,6 +160,7 @@ impl Address {
             Self::Redis(_) | Self::Etcd(_) => Some("key"),
             Self::Program | Self::Http(_) => None,
             Self::S3(_) => Some("object"),
+            Self::Dynamodb(_) => Some("item"),
             Self::Storage(_) => Some("file"),
         }
     }
@@ -173,6 +181,7 @@ impl Address {
             Self::Etcd(_) => "etcd",
             Self::Http(_) => "http",
             Self::S3(_) => "s3",
+            Self::Dynamodb(_) => "dynamodb",
             Self::Storage(_) => "storage",
         }
     }
@@ -188,7 +197,8 @@ impl fmt::Display for Address {
             Self::Mariadb(_) => write!(f, "MariaDB at {host}"),
             Self::Redis(_) => write!(f, "Redis at {host}"),
             Self::Etcd(_) => write!(f, "etcd at {host}"),
-            Self::S3(cloud) => write!(f, "bucket {}", cloud.name),
+            Self::S3(cloud) => write!(f, "the bucket {}", cloud.name),
+            Self::Dynamodb(cloud) => write!(f, "the DynamoDB table {}", cloud.name),
             Self::Storage(_) => write!(f, "the storage at {host}"),
             Self::Http(url) => write!(f, "the service at {}", without_secret(url)),
         }

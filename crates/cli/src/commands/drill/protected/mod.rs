@@ -1,6 +1,8 @@
 //! What the workers of a drill write, behind its fence.
 
 mod address;
+#[cfg(feature = "dynamodb")]
+mod dynamodb;
 mod etcd;
 mod exchange;
 mod http;
@@ -95,7 +97,7 @@ impl Place {
         match (&self.address, self.fenced) {
             (Address::Postgres(_), true) => 2,
             // The driver keeps the prepared statement of the first write.
-            (Address::Mariadb(_) | Address::Etcd(_) | Address::S3(_), true) => 1,
+            (Address::Mariadb(_) | Address::Etcd(_) | Address::S3(_) | Address::Dynamodb(_), true) => 1,
             _ => 0,
         }
     }
@@ -132,6 +134,13 @@ pub(super) async fn open(place: &Place) -> Result<Box<dyn Protected>, Failure> {
             Address::Mariadb(url) => Box::new(mariadb::Mariadb::connect(url, place).await?),
             Address::Redis(url) => Box::new(redis::Redis::connect(url, place).await?),
             Address::Etcd(url) => Box::new(etcd::Etcd::connect(url, place).await?),
+            #[cfg(feature = "dynamodb")]
+            Address::Dynamodb(cloud) => Box::new(dynamodb::Item::new(cloud, place)?),
+            #[cfg(not(feature = "dynamodb"))]
+            Address::Dynamodb(_) => {
+                let why = "this leasehold was built without DynamoDB; build it with --features dynamodb";
+                return Err(Failure::Usage(why.into()));
+            }
             Address::S3(cloud) => Box::new(object::Object::new(cloud, place)?),
             Address::Program => Box::new(Nothing),
             Address::Storage(url) => Box::new(storage::Storage::new(url, place)),
