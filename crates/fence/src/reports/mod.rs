@@ -2,7 +2,7 @@
 //!
 //! [`Reports`] is an [`Observer`]: it remembers rejected stale tokens by prefix. Every minute or so
 //! [`Reports::take`] gives what is to be told, one [`Report`] for each declared prefix; [`Report::body`] is the body of
-//! `POST /v1/fences/report`, for whatever client the program has. [`send`] is one over plain HTTP.
+//! `POST /v1/fences/report`, for whatever client the program has. [`send`] is one over plain HTTP, and [`keep`] does it all.
 //!
 //! Grants under a prefix whose fence enforces then say `fenced`, and a resource's page shows the rejections. A report
 //! that is lost loses a number on a page; no decision rests on it.
@@ -139,6 +139,26 @@ pub async fn send(service: &str, credential: Option<&str>, report: &Report) -> R
         Ok(response) if response.status().is_success() => Ok(()),
         Ok(response) => Err(SendError::Refused(response.status())),
         Err(error) => Err(SendError::Unanswered(error.into())),
+    }
+}
+
+/// Reports to the service every minute, beginning now, for ever. Errors are left to `failed`; it goes on after them.
+pub async fn keep<O: Observer>(
+    reports: &Reports<O>,
+    rollout: &Rollout,
+    service: &str,
+    credential: Option<&str>,
+    failed: impl Fn(&SendError),
+) {
+    let mut times = tokio::time::interval(EVERY);
+    times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    loop {
+        times.tick().await;
+        for report in reports.take(rollout) {
+            if let Err(error) = send(service, credential, &report).await {
+                failed(&error);
+            }
+        }
     }
 }
 
