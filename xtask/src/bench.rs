@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use crate::parts::Parts;
-use crate::run::{Line, release_binary};
+use crate::run::{Line, release_binary, target};
 
 /// The workloads that the promises name, each against a fresh server in a temporary directory.
 const WORKLOADS: &[&str] =
@@ -21,6 +21,34 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
         }
     }
     parts.finish()
+}
+
+/// `cargo xtask bench-peers [--quick] [ARGS]`: what `bench/` is told; without arguments, the page is written too.
+pub(crate) fn peers(args: &[String]) -> ExitCode {
+    let mut parts = Parts::new();
+    if build_peers(&mut parts) {
+        let whole = args.iter().all(|arg| arg == "--quick");
+        let page = if whole { "--page docs/reference/performance.md" } else { "" };
+        let line = args.iter().fold(peers_line(page), |line, arg| line.arg(arg));
+        parts.check("bench-peers", &line);
+    }
+    parts.finish()
+}
+
+/// The short run of the test command: it works, and nothing has become many times slower.
+pub(crate) fn smoke(parts: &mut Parts) {
+    if build_peers(parts) {
+        parts.check("peers", &peers_line("--smoke"));
+    }
+}
+
+fn build_peers(parts: &mut Parts) -> bool {
+    parts.check("release build", &Line::cargo("build --release --quiet -p leasehold-cli -p leasehold-bench"))
+}
+
+fn peers_line(args: &str) -> Line {
+    let program = target().join("release/leasehold-bench").display().to_string();
+    Line::new(&program, args).env("LEASEHOLD_BIN", &release_binary().display().to_string())
 }
 
 /// `cargo xtask overhead`.

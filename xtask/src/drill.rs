@@ -38,7 +38,29 @@ const DRILLS: &[Drill] = &[
             Line::cargo("test -p leasehold-cli --all-features --test run -- --nocapture --ignored by_hand")
         },
     },
+    Drill {
+        name: "zombie-client",
+        argument: "TIMES",
+        about: "a holder is stopped past its ttl and then writes, on every kind of fence",
+        variable: "LEASEHOLD_DRILLS",
+        default: "1000",
+        line: || late_writes("paused"),
+    },
+    Drill {
+        name: "late-write",
+        argument: "TIMES",
+        about: "a holder's write is held in the network until another has taken over, on every kind of fence",
+        variable: "LEASEHOLD_DRILLS",
+        default: "1000",
+        line: || late_writes("delayed"),
+    },
 ];
+
+/// `leasehold drill` on the fences that the tests know; a fence's name after `--` picks one when typed by hand.
+fn late_writes(how: &str) -> Line {
+    Line::cargo("test -p leasehold-cli --all-features --test drill -- --nocapture")
+        .env("LEASEHOLD_DRILL_HOW", how)
+}
 
 /// `cargo xtask drill NAME [ARGUMENT]`.
 pub(crate) fn drill(args: &[String]) -> ExitCode {

@@ -11,6 +11,7 @@ mod engines;
 mod needs;
 mod parts;
 mod run;
+mod sim;
 mod tally;
 mod test;
 
@@ -41,13 +42,25 @@ const COMMANDS: &[Command] = &[
         run: test::fix,
     },
     Command { name: "e2e", about: "the end to end tests alone [FILTER]", run: test::e2e },
+    Command { name: "browser", about: "the console in Chromium alone [FILTER]", run: test::browser },
+    Command { name: "alerts", about: "every alert on its fault alone [FILTER]", run: test::alerts },
     Command { name: "docs", about: "the console blocks of README and docs/ alone [FILTER]", run: test::docs },
     Command { name: "figures", about: "the measured tests alone [FILTER]", run: test::figures },
     Command { name: "drill", about: "a fault by hand; `drill` alone lists them", run: drill::drill },
     Command {
+        name: "sim",
+        about: "the simulator: a seed, or --faults N, --gate, --matrix, --model; `sim --help` tells more",
+        run: sim::sim,
+    },
+    Command {
         name: "bench",
         about: "the real figures: release build, HTTP, embedded journal [SECONDS]",
         run: bench::bench,
+    },
+    Command {
+        name: "bench-peers",
+        about: "Leasehold and its peers side by side, into docs/reference/performance.md [--quick]",
+        run: bench::peers,
     },
     Command {
         name: "overhead",

@@ -95,6 +95,7 @@ const NEEDS: &[Need] = &[
         why: "the unit under deploy/",
     },
     Need { sign: Sign::Program("script"), source: Source::Debian("bsdutils"), why: "commands in a terminal" },
+    Need { sign: Sign::Program("valgrind"), source: Source::Debian("valgrind"), why: "instruction counts" },
     Need { sign: Sign::Program("java"), source: Source::Debian("default-jre-headless"), why: "ZooKeeper" },
     Need {
         sign: Sign::File("/usr/share/java/zookeeper.jar"),
@@ -116,6 +117,7 @@ const NEEDS: &[Need] = &[
         source: Source::PyPi("moto[s3,dynamodb,server]==5.2.5"),
         why: "stand-ins for S3 and DynamoDB",
     },
+    Need { sign: Sign::Program("promtool"), source: Source::Debian("prometheus"), why: "the alerts" },
     Need { sign: Sign::Program("npm"), source: Source::Debian("npm"), why: "packages from npm" },
     Need {
         sign: Sign::Program("chromium"),

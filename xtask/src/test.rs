@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use crate::bench;
 use crate::engines;
 use crate::needs;
 use crate::parts::Parts;
 use crate::run::{Line, release_binary};
+use crate::sim;
 
 /// Building the tests can bring out lints that clippy alone does not see; all of them are errors.
 const CLIPPY: &str = "clippy --workspace --all-targets --all-features --quiet -- -D warnings";
@@ -24,10 +26,12 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
         parts.tests("unit and crate tests", &Line::cargo(units));
         parts.tests("guide", &Line::cargo("test -p leasehold-tests --doc"));
         if release(&mut parts) {
-            for (name, target) in [("docs", "docs"), ("end to end", "e2e"), ("figures", "figures")] {
-                parts.tests(name, &whole(target, &[]));
+            for target in ["docs", "e2e", "browser", "alerts", "figures"] {
+                parts.tests(target, &whole(target, &[]));
             }
             parts.tests("engines", &engines::floor());
+            sim::floor(&mut parts);
+            bench::smoke(&mut parts);
         }
     }
     parts.finish()
@@ -54,6 +58,16 @@ pub(crate) fn fix(_: &[String]) -> ExitCode {
 /// `cargo xtask e2e [FILTER]`.
 pub(crate) fn e2e(args: &[String]) -> ExitCode {
     one("e2e", args)
+}
+
+/// `cargo xtask browser [FILTER]`.
+pub(crate) fn browser(args: &[String]) -> ExitCode {
+    one("browser", args)
+}
+
+/// `cargo xtask alerts [FILTER]`.
+pub(crate) fn alerts(args: &[String]) -> ExitCode {
+    one("alerts", args)
 }
 
 /// `cargo xtask docs [FILTER]`.

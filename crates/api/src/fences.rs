@@ -42,3 +42,30 @@ pub struct FenceReportAnswer {
     /// in time.
     pub counts_for_ms: u64,
 }
+
+/// `GET /v1/fences`: which fences this service knows of.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct FencesAnswer {
+    /// In the order of their prefixes.
+    pub fences: Vec<KnownFence>,
+}
+
+/// A fence, as far as the service knows it.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KnownFence {
+    /// How the names of the locks begin that guard what it protects.
+    pub prefix: String,
+    /// What kind a policy declares it to be.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub declared: Option<String>,
+    /// Whether it said, when it last reported, that it rejects stale tokens by now.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enforces: Option<bool>,
+    /// When that was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_ms_ago: Option<u64>,
+    /// Stale writes that it reported to this node, of the resources that are remembered.
+    pub rejections: u64,
+}

@@ -16,6 +16,7 @@ mod elections;
 mod error;
 mod events;
 mod fences;
+mod identity;
 mod labels;
 mod locks;
 mod problem;
@@ -38,7 +39,8 @@ pub use elections::{
 };
 pub use error::ErrorCode;
 pub use events::{CompactedEvent, LockEvent, LockEventKind};
-pub use fences::{FenceRejection, FenceReportAnswer, FenceReportRequest};
+pub use fences::{FenceRejection, FenceReportAnswer, FenceReportRequest, FencesAnswer, KnownFence};
+pub use identity::{IdentityAnswer, TenantQuota, TenantUsage};
 pub use locks::{
     AcquireAnswer, AcquireRequest, GrantedAnswer, Holder, LockRecord, LocksPage, NotGrantedAnswer,
     ReleaseAnswer, RenewAnswer, RenewRequest, RenewedLock,

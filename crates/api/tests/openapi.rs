@@ -251,6 +251,31 @@ fn answers_about_resources_and_tokens() {
     check("ForceReleaseAnswer", &forced, &forced);
     let received = FenceReportAnswer { counts_for_ms: 0 };
     check("FenceReportAnswer", &received, &received);
+    let known = |full: bool| KnownFence {
+        prefix: "orders/".into(),
+        declared: full.then(|| "postgres".into()),
+        enforces: full.then_some(true),
+        reported_ms_ago: full.then_some(1),
+        rejections: 0,
+    };
+    check("KnownFence", &known(true), &known(false));
+    let fences = FencesAnswer { fences: vec![known(true)] };
+    check("FencesAnswer", &fences, &fences);
+    let usage = TenantUsage { locks: 1, sessions: 1, waiters: 0, bytes: 9 };
+    check("TenantUsage", &usage, &usage);
+    let some = Some(1);
+    let quota = TenantQuota {
+        locks: some,
+        sessions: some,
+        waiters: some,
+        watchers: some,
+        bytes: some,
+        per_second: some,
+    };
+    check("TenantQuota", &quota, &TenantQuota::default());
+    let (name, tenant, role) = ("web".into(), "default".into(), "client".into());
+    let identity = IdentityAnswer { open: false, name, tenant, role, usage, quota };
+    check("IdentityAnswer", &identity, &identity);
     let validated = ValidateAnswer { current: false, last_token: None };
     check("ValidateAnswer", &validated, &validated);
 }

@@ -6,10 +6,12 @@ import { onReachability } from "./live.js";
 import { audit } from "./pages/audit.js";
 import { cluster } from "./pages/cluster.js";
 import { elections } from "./pages/elections.js";
+import { fences } from "./pages/fences.js";
 import { locks } from "./pages/locks.js";
 import { overview } from "./pages/overview.js";
 import { resource } from "./pages/resource.js";
 import { sessions } from "./pages/sessions.js";
+import { tenants } from "./pages/tenants.js";
 
 /// Path, label in the menu (none: reached from another page), what shows it.
 const PAGES = [
@@ -18,7 +20,9 @@ const PAGES = [
   ["resource", null, resource],
   ["sessions", "Sessions", sessions],
   ["elections", "Elections", elections],
+  ["fences", "Fences", fences],
   ["audit", "Audit", audit],
+  ["tenants", "Tenants", tenants],
   ["cluster", "Cluster", cluster],
 ];
 

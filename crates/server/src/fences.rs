@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use leasehold_api::FenceReportRequest;
+use leasehold_api::{FenceReportRequest, KnownFence};
 use leasehold_core::{LeaseView, Reply};
 use leasehold_node::Clock;
 use leasehold_types::{Guarantee, TenantName};
@@ -33,10 +33,17 @@ pub(crate) struct Fences {
 
 #[derive(Default)]
 struct Reports {
-    /// When a prefix of a tenant was last reported as enforced.
-    enforced: HashMap<TenantName, BTreeMap<String, Duration>>,
+    /// The last report of each prefix of a tenant.
+    prefixes: HashMap<TenantName, BTreeMap<String, Reported>>,
     rejections: HashMap<(TenantName, String), u64>,
     order: VecDeque<(TenantName, String)>,
+}
+
+/// What a fence said of itself, and when.
+#[derive(Clone, Copy)]
+struct Reported {
+    at: Duration,
+    enforces: bool,
 }
 
 impl Fences {
@@ -52,18 +59,49 @@ impl Fences {
         for rejection in &report.rejections {
             reports.reject(tenant, rejection.resource.as_str());
         }
-        let prefixes = reports.enforced.entry(tenant.clone()).or_default();
-        prefixes.retain(|_, at| now.saturating_sub(*at) < COUNTS_FOR);
-        if !report.enforces {
-            prefixes.remove(&report.prefix);
-            return false;
-        }
+        let prefixes = reports.prefixes.entry(tenant.clone()).or_default();
+        prefixes.retain(|_, last| now.saturating_sub(last.at) < COUNTS_FOR);
         let room = prefixes.len() < PREFIXES || prefixes.contains_key(&report.prefix);
         if room {
-            prefixes.insert(report.prefix.clone(), now);
+            prefixes.insert(report.prefix.clone(), Reported { at: now, enforces: report.enforces });
             self.any.store(true, Relaxed);
         }
-        room
+        room && report.enforces
+    }
+
+    /// Every fence that is declared, or has reported of late to this node.
+    pub(crate) fn known(&self, tenant: &TenantName) -> Vec<KnownFence> {
+        let now = self.now();
+        let unknown = |prefix: &str| KnownFence {
+            prefix: prefix.to_owned(),
+            declared: None,
+            enforces: None,
+            reported_ms_ago: None,
+            rejections: 0,
+        };
+        let mut known = BTreeMap::new();
+        for (prefix, kind) in self.policies.fences() {
+            let fence = KnownFence { declared: Some(kind.to_owned()), ..unknown(prefix) };
+            known.insert(prefix.to_owned(), fence);
+        }
+        let reports = self.reports.read().unwrap_or_else(PoisonError::into_inner);
+        for (prefix, last) in reports.prefixes.get(tenant).into_iter().flatten() {
+            let ago = now.saturating_sub(last.at);
+            if ago < COUNTS_FOR {
+                let fence = known.entry(prefix.clone()).or_insert_with(|| unknown(prefix));
+                fence.enforces = Some(last.enforces);
+                fence.reported_ms_ago = Some(u64::try_from(ago.as_millis()).unwrap_or(u64::MAX));
+            }
+        }
+        for ((of, name), count) in &reports.rejections {
+            let longest = known.values_mut().rev().filter(|fence| name.starts_with(&fence.prefix));
+            if of == tenant
+                && let Some(fence) = longest.max_by_key(|fence| fence.prefix.len())
+            {
+                fence.rejections += count;
+            }
+        }
+        known.into_values().collect()
     }
 
     /// How many rejections of stale tokens of this resource were reported to this node.
@@ -101,9 +139,9 @@ impl Fences {
             return true;
         }
         let (now, reports) = (self.now(), self.reports.read().unwrap_or_else(PoisonError::into_inner));
-        let Some(prefixes) = reports.enforced.get(tenant) else { return false };
-        let fits = |(prefix, at): (&String, &Duration)| {
-            name.starts_with(prefix.as_str()) && now.saturating_sub(*at) < COUNTS_FOR
+        let Some(prefixes) = reports.prefixes.get(tenant) else { return false };
+        let fits = |(prefix, last): (&String, &Reported)| {
+            last.enforces && name.starts_with(prefix.as_str()) && now.saturating_sub(last.at) < COUNTS_FOR
         };
         prefixes.iter().any(fits)
     }

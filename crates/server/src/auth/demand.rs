@@ -97,6 +97,8 @@ fn demanded_by(command: &Command) -> Demand<'_> {
 fn demanded_by_query(query: &Query) -> Demand<'_> {
     match query {
         Query::Lease(_) | Query::Session(_) | Query::Usage => Demand::Own(Verb::Read),
+        // What is in one's own session, whatever its names; another's is empty.
+        Query::Locks(filter) if filter.session.is_some() => Demand::Own(Verb::Read),
         Query::Locks(filter) => Demand::Prefix(Verb::Read, filter.prefix.as_deref().unwrap_or_default()),
         Query::Explain(resource) | Query::Validate { resource, .. } => Demand::Name(Verb::Read, resource),
         Query::Audit { resource: Some(resource), .. } => Demand::Name(Verb::Inspect, resource),
@@ -123,6 +125,8 @@ pub(crate) fn demand_of(place: Place<'_>) -> Demand<'static> {
         | Place::ForceRelease(_)
         | Place::ValidateToken
         | Place::FenceReport
+        | Place::Fences
+        | Place::Identity
         | Place::Sessions
         | Place::Session(_)
         | Place::RenewSession(_)

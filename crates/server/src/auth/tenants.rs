@@ -11,7 +11,7 @@ use leasehold_node::Clock;
 use leasehold_types::TenantName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::config::TenantLimits;
+use crate::config::{TenantLimit, TenantLimits};
 
 /// Every tenant that was heard of. There are as many as credentials name, so not too many to keep.
 pub(crate) struct Tenants {
@@ -28,6 +28,7 @@ pub(crate) struct TenantRoom {
     all_watchers: Arc<Semaphore>,
     watchers: Arc<Semaphore>,
     rate: Option<Bucket>,
+    limit: TenantLimit,
 }
 
 /// A place for one event stream.
@@ -54,6 +55,7 @@ impl Tenants {
             all_watchers: Arc::clone(&self.watchers),
             watchers: Arc::new(Semaphore::new(limit.watchers.min(Semaphore::MAX_PERMITS))),
             rate: limit.rate.map(Bucket::new),
+            limit,
         });
         rooms.insert(tenant.clone(), Arc::clone(&room));
         room
@@ -61,6 +63,11 @@ impl Tenants {
 }
 
 impl TenantRoom {
+    /// What the tenant may have.
+    pub(crate) fn limit(&self) -> &TenantLimit {
+        &self.limit
+    }
+
     /// Takes a place for an event stream.
     pub(crate) fn place_to_watch(&self) -> Result<WatchPlace, Problem> {
         let taken = Arc::clone(&self.watchers).try_acquire_owned();

@@ -101,6 +101,11 @@ impl Policies {
         self.rules.iter().find(|rule| name.starts_with(&rule.prefix))
     }
 
+    /// Prefixes with the kind of fence that is declared for them.
+    pub(crate) fn fences(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.rules.iter().filter_map(|rule| Some((rule.prefix.as_str(), rule.fence.as_deref()?)))
+    }
+
     /// What becomes of a name of which nothing is said.
     pub fn undeclared(&self) -> Undeclared {
         self.undeclared

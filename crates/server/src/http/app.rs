@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderValue};
 use leasehold_api::Problem;
 use leasehold_core::{Command, Counts, Query, Reply};
 use leasehold_node::{Call, Clock, Durable, Handle, Status, SubmitError, Watch, WatchFrom};
-use leasehold_types::{RequestKey, TenantName, Verb};
+use leasehold_types::{RequestKey, Role, TenantName, Verb};
 use tokio::sync::watch;
 
 use super::convert;
@@ -174,6 +174,30 @@ impl App {
             Caller::Known(principal) => Some(principal.name.as_str().into()),
             Caller::Open | Caller::Nobody => None,
         }
+    }
+
+    /// Whether callers show nothing, and may do everything.
+    pub(crate) fn is_open(&self) -> bool {
+        matches!(self.caller, Caller::Open)
+    }
+
+    /// What the caller may do at most.
+    pub(crate) fn role(&self) -> Role {
+        match &self.caller {
+            Caller::Open => Role::Admin,
+            Caller::Known(principal) => principal.role,
+            Caller::Nobody => Role::Client,
+        }
+    }
+
+    /// The share of the caller's tenant.
+    pub(crate) fn room(&self) -> &TenantRoom {
+        &self.room
+    }
+
+    /// Refuses a caller that may not look at everything of its tenant.
+    pub(crate) fn may_inspect(&self) -> Result<(), Problem> {
+        Demand::Everywhere(Verb::Inspect).check(&self.caller)
     }
 
     /// Whether the caller may see what is not its tenant's alone.

@@ -32,10 +32,12 @@ const FILES: &[(&str, &str, &str)] = files! {
     "pages/audit.js": "text/javascript; charset=utf-8",
     "pages/cluster.js": "text/javascript; charset=utf-8",
     "pages/elections.js": "text/javascript; charset=utf-8",
+    "pages/fences.js": "text/javascript; charset=utf-8",
     "pages/locks.js": "text/javascript; charset=utf-8",
     "pages/overview.js": "text/javascript; charset=utf-8",
     "pages/resource.js": "text/javascript; charset=utf-8",
     "pages/sessions.js": "text/javascript; charset=utf-8",
+    "pages/tenants.js": "text/javascript; charset=utf-8",
 };
 
 /// `GET /`.

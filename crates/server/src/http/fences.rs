@@ -45,3 +45,11 @@ pub(super) async fn report(
     let counts_for_ms = if counts { u64::try_from(COUNTS_FOR.as_millis()).unwrap_or(u64::MAX) } else { 0 };
     Ok(json(&api::FenceReportAnswer { counts_for_ms }))
 }
+
+/// `GET /v1/fences`.
+pub(super) fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
+    Query::read(query, &[])?;
+    request::no_body(&body)?;
+    app.may_inspect()?;
+    Ok(json(&api::FencesAnswer { fences: app.fences.known(&app.tenant) }))
+}

@@ -14,6 +14,7 @@ mod fences;
 pub(crate) mod forward;
 pub(crate) mod guard;
 mod health;
+mod identity;
 mod locks;
 pub(crate) mod nodes;
 pub(crate) mod observe;
@@ -95,6 +96,8 @@ async fn dispatch(
             resources::force_release(app, name, headers, query, body).await
         }
         (Place::ValidateToken, Method::POST) => resources::validate(app, headers, query, body).await,
+        (Place::Fences, Method::GET) => fences::list(app, query, body),
+        (Place::Identity, Method::GET) => identity::show(app, query, body).await,
         (Place::FenceReport, Method::POST) => fences::report(app, headers, query, body).await,
         (Place::Sessions, Method::POST) => sessions::open(app, headers, query, body).await,
         (Place::Sessions, Method::GET) => sessions::list(app, query, body).await,

@@ -15,6 +15,8 @@ pub(crate) enum Place<'a> {
     ForceRelease(&'a str),
     ValidateToken,
     FenceReport,
+    Fences,
+    Identity,
     Sessions,
     Session(&'a str),
     RenewSession(&'a str),
@@ -61,6 +63,8 @@ impl<'a> Place<'a> {
             }
             [Some("v1"), Some("tokens"), Some("validate"), None, _] => Self::ValidateToken,
             [Some("v1"), Some("fences"), Some("report"), None, _] => Self::FenceReport,
+            [Some("v1"), Some("fences"), None, ..] => Self::Fences,
+            [Some("v1"), Some("identity"), None, ..] => Self::Identity,
             [Some("v1"), Some("sessions"), None, ..] => Self::Sessions,
             [Some("v1"), Some("sessions"), Some(id), None, _] => Self::Session(id),
             [Some("v1"), Some("sessions"), Some(id), Some("renew"), None] => Self::RenewSession(id),
@@ -118,6 +122,8 @@ impl<'a> Place<'a> {
             Self::Root
             | Self::Console(_)
             | Self::Locks
+            | Self::Fences
+            | Self::Identity
             | Self::Resource(_)
             | Self::Election(_)
             | Self::Audit
@@ -167,6 +173,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 28, "as many as Place has variants");
+        assert_eq!(paths.len(), 30, "as many as Place has variants");
     }
 }
