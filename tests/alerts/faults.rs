@@ -207,6 +207,17 @@ impl Fenced {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_fence_reports_an_old_token() {
+    let server = TestServer::start().await;
+    let before = page(server.address()).await;
+    let rejection = json!({"resource": "jobs/a", "fencingToken": 6, "highestToken": 7});
+    let report = json!({"prefix": "jobs/", "enforces": true, "rejections": [rejection]});
+    let told = talk(server.address(), move |http| http.post("/v1/fences/report", &report).unwrap()).await;
+    assert_eq!(told.status, 200, "{told:?}");
+    assert_fires("DualOwner", &[&before], &[&page(server.address()).await], Course::Step);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_writer_at_a_fence_also_while_renewals_are_late() {
     let (server, fenced) = (TestServer::start().await, Fenced::start().await);
     acquire(server.address(), "jobs/a", 60_000).await;

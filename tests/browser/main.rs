@@ -59,6 +59,11 @@ fn ten_thousand_locks_are_no_burden() {
 }
 
 #[test]
+fn without_rights_there_is_no_button() {
+    scenario("without_rights_there_is_no_button");
+}
+
+#[test]
 fn the_keyboard_is_enough() {
     scenario("the_keyboard_is_enough");
 }

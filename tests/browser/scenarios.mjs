@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
-import { mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
 
@@ -17,9 +17,9 @@ const PAGES = ["", "locks", "resource/billing%2Facme", "sessions", "elections", 
 const QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
 class Server {
-  static async start() {
+  static async start(more = []) {
     const server = new Server();
-    const args = ["serve", "--listen", `127.0.0.1:${LEASEHOLD_PORT}`, "--data", LEASEHOLD_DATA];
+    const args = ["serve", "--listen", `127.0.0.1:${LEASEHOLD_PORT}`, "--data", LEASEHOLD_DATA, ...more];
     server.process = spawn(LEASEHOLD_BIN, args, { stdio: ["ignore", "ignore", "ignore"] });
     await until("the server is ready", async () => (await fetch(`${BASE}/readyz`).catch(() => null))?.ok);
     return server;
@@ -187,6 +187,39 @@ const scenarios = {
     assert.deepEqual(page.complaints, []);
   },
 
+  async without_rights_there_is_no_button(browser, server) {
+    await server.stop();
+    Object.assign(server, await Server.start(["--auth"]));
+    const file = join(LEASEHOLD_DATA, "admin-credential");
+    await until("the first credential is there", () => existsSync(file) && readFileSync(file, "utf8").endsWith("\n"));
+    const admin = readFileSync(file, "utf8").trim();
+    const as = (secret) => ({ authorization: `Bearer ${secret}`, "content-type": "application/json" });
+    const made = async (role) => {
+      const body = JSON.stringify({ principal: `${role}-1`, role });
+      const answer = await fetch(`${BASE}/v1/credentials`, { method: "POST", headers: as(admin), body });
+      assert(answer.ok, await answer.clone().text());
+      return (await answer.json()).secret;
+    };
+    const [observer, operator] = [await made("observer"), await made("operator")];
+    const body = JSON.stringify({ resource: "billing/acme", ownerId: "ann", ttlMs: 240_000 });
+    assert((await fetch(`${BASE}/v1/locks/acquire`, { method: "POST", headers: as(operator), body })).ok);
+
+    const page = await open(browser);
+    await signIn(page, observer);
+    await page.getByRole("heading", { name: "Holder" }).waitFor();
+    assert.equal(await page.getByRole("button", { name: "Force-release" }).count(), 0, "an observer has no button");
+    const force = JSON.stringify({ actorId: "o", reason: "r", all: true });
+    const refused = await fetch(`${BASE}/v1/resources/billing%2Facme/force-release`, { method: "POST", headers: as(observer), body: force });
+    assert.equal(refused.status, 403);
+    assert.deepEqual(await page.evaluate(() => [localStorage.length, sessionStorage.length, document.cookie]), [0, 0, ""]);
+    await page.getByRole("button", { name: "Sign out" }).click();
+    await page.locator("#credential").fill("lh_nonsense");
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.locator("form .problem").filter({ hasText: /./ }).waitFor();
+    await signIn(page, operator);
+    await page.getByRole("button", { name: "Force-release" }).waitFor();
+  },
+
   async the_keyboard_is_enough(browser) {
     await acquire("billing/acme", "ann");
     const page = await open(browser);
@@ -205,6 +238,14 @@ const scenarios = {
     assert.deepEqual(page.complaints, []);
   },
 };
+
+/// Opens a resource on a protected server and shows a credential.
+async function signIn(page, secret) {
+  await page.goto(`${BASE}/#/resource/billing%2Facme`);
+  await page.locator("#credential").fill(secret);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("heading", { name: "billing/acme" }).waitFor();
+}
 
 /// No serious finding of axe. It is run from outside the page's policy, which allows no script but the console's own.
 async function checkAccessibility(page, what) {
