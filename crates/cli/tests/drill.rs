@@ -1,18 +1,18 @@
 //! `leasehold drill` as users run it, on real engines: with a fence the late write is refused, without one it is accepted,
 //! and the exit code says so. Every engine sees the floor of F6b (a holder stopped past its ttl) and of F6c (a write held
-//! in the network): `cargo xtask drill late-write --times 1000` runs more of them.
+//! in the network): `cargo xtask drill zombie-client 1000` and `cargo xtask drill late-write 1000` run more of them.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
 mod support;
 
-use std::collections::HashMap;
-use std::io::{BufRead as _, BufReader, Read as _, Write as _};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
-use std::sync::{Arc, Mutex};
 
+use leasehold_testbed::{Shared, moto};
 use serde_json::Value;
-use support::Serving;
+use support::{Serving, leasehold, service};
 
 /// How often each drill is held when nothing else is said.
 const FLOOR: usize = 5;
@@ -30,6 +30,15 @@ fn times() -> usize {
     std::env::var("LEASEHOLD_DRILLS").ok().and_then(|times| times.parse().ok()).unwrap_or(FLOOR)
 }
 
+/// Both, or the one that was asked for by hand.
+fn chosen() -> Vec<How> {
+    match std::env::var("LEASEHOLD_DRILL_HOW").as_deref() {
+        Ok("paused") => vec![How::Paused],
+        Ok("delayed") => vec![How::Delayed],
+        _ => vec![How::Paused, How::Delayed],
+    }
+}
+
 fn drill(how: How, more: &[String]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_leasehold"));
     command.args(["drill", "--ttl", "1s", "--output", "json"]).args(more);
@@ -38,6 +47,7 @@ fn drill(how: How, more: &[String]) -> Command {
     }
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     command.env_remove("LEASEHOLD_SERVER");
+    command.env("AWS_ACCESS_KEY_ID", "test").env("AWS_SECRET_ACCESS_KEY", "test");
     command
 }
 
@@ -67,7 +77,7 @@ fn report(output: &Output, code: i32, what: &str) -> Value {
 /// `unfenced` give the arguments of the n-th drill.
 fn holds(fenced: impl Fn(usize) -> Vec<String>, unfenced: impl Fn(usize) -> Vec<String>) {
     let both = [How::Paused, How::Delayed];
-    let rounds: Vec<How> = both.into_iter().flat_map(|how| std::iter::repeat_n(how, times())).collect();
+    let rounds: Vec<How> = chosen().into_iter().flat_map(|how| std::iter::repeat_n(how, times())).collect();
     let with = rounds.iter().enumerate().map(|(n, how)| drill(*how, &fenced(n)));
     let without = both.iter().enumerate().map(|(n, how)| {
         let mut command = drill(*how, &unfenced(rounds.len() + n));
@@ -157,47 +167,192 @@ fn a_service_behind_the_proxy() {
     holds(|n| place(&proxy.url, n), |n| place(&service, n));
 }
 
-/// Keeps what is put, shows it when asked: a service as it might be anywhere.
-fn service() -> SocketAddr {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let address = listener.local_addr().unwrap();
-    let kept = Arc::new(Mutex::new(HashMap::new()));
-    std::thread::spawn(move || {
-        for stream in listener.incoming() {
-            let kept = kept.clone();
-            std::thread::spawn(move || serve(stream.unwrap(), &kept));
-        }
-    });
-    address
+static MOTO: Shared = Shared::new(moto);
+
+/// A stand-in: what is shown is that the requests are right, and the story they tell.
+#[test]
+fn s3() {
+    let server = MOTO.server();
+    ask(server.url(), "PUT /drills HTTP/1.1", "", "");
+    on(&format!("s3://drills?endpoint={}&region=us-east-1", server.url()));
 }
 
-fn serve(stream: TcpStream, kept: &Mutex<HashMap<String, Vec<u8>>>) -> Option<()> {
-    let mut reader = BufReader::new(stream);
-    loop {
-        let mut head = Vec::new();
-        while head.last().is_none_or(|line: &String| !line.trim().is_empty()) {
-            let mut line = String::new();
-            if reader.read_line(&mut line).ok()? == 0 {
-                return None;
-            }
-            head.push(line);
-        }
-        let length = head.iter().filter_map(|line| {
-            line.to_lowercase().strip_prefix("content-length:")?.trim().parse::<usize>().ok()
-        });
-        let mut body = vec![0; length.sum()];
-        reader.read_exact(&mut body).ok()?;
-        let path = head[0].split(' ').nth(1)?.to_owned();
-        let mut kept = kept.lock().unwrap();
-        if head[0].starts_with("PUT") {
-            kept.insert(path.clone(), body);
-        }
-        let shown = kept.get(&path).cloned().unwrap_or_default();
-        let answer =
-            [format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n", shown.len()).into_bytes(), shown]
-                .concat();
-        reader.get_mut().write_all(&answer).ok()?;
+/// A stand-in too.
+#[cfg(feature = "dynamodb")]
+#[test]
+fn dynamodb() {
+    let server = MOTO.server();
+    let body = r#"{"TableName":"drills","BillingMode":"PAY_PER_REQUEST","KeySchema":[{"AttributeName":"fence","KeyType":"HASH"}],"AttributeDefinitions":[{"AttributeName":"fence","AttributeType":"S"}]}"#;
+    let headers = "content-type: application/x-amz-json-1.0\r\nx-amz-target: DynamoDB_20120810.CreateTable\r\n\
+                   authorization: AWS4-HMAC-SHA256 Credential=test/20260101/us-east-1/dynamodb/aws4_request\r\n";
+    ask(server.url(), "POST / HTTP/1.1", headers, body);
+    on(&format!("dynamodb://drills?endpoint={}&region=us-east-1", server.url()));
+}
+
+/// One request, which must go well.
+fn ask(url: &str, line: &str, headers: &str, body: &str) {
+    let host = url.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).unwrap();
+    let length = body.len();
+    write!(
+        stream,
+        "{line}\r\nhost: {host}\r\nconnection: close\r\ncontent-length: {length}\r\n{headers}\r\n{body}"
+    )
+    .unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+}
+
+/// A lock service with a lock that has been used, so that its tokens are not the first ones.
+fn lock_service(directory: &Path) -> Serving {
+    let data = directory.join("journal");
+    let server = Serving::start(&["serve", "--listen", "127.0.0.1:0", "--data", data.to_str().unwrap()]);
+    let used = leasehold(&["acquire", "billing", "--ttl", "1s", "--server", &server.url]).output().unwrap();
+    assert!(used.status.success(), "{}", String::from_utf8_lossy(&used.stderr));
+    server
+}
+
+/// The user's own table: fenced by its trigger the drill passes, without the trigger it fails; the data stays as it is.
+fn own_table(dialect: &str, fence: &str, run: impl Fn(&str) -> String) {
+    let directory = tempfile::tempdir().unwrap();
+    let server = lock_service(directory.path());
+    run(
+        "CREATE TABLE accounts (id INTEGER PRIMARY KEY, balance INTEGER); INSERT INTO accounts VALUES (1, 100);",
+    );
+    let ddl = |more: &[&str]| {
+        let args = ["fence", "sql", "--dialect", dialect, "--table", "accounts", "--lock", "billing"];
+        let output = leasehold(&args).args(more).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    run(&ddl(&[]));
+    let args =
+        words(&["--server", &server.url, "--fence", fence, "--table", "accounts", "--resource", "billing"]);
+    for how in [How::Paused, How::Delayed] {
+        let report = report(&drill(how, &args).output().unwrap(), 0, dialect);
+        assert!(report["reason"].as_str().unwrap().contains("stale token"), "{report}");
     }
+    run(&ddl(&["--down"]));
+    // What SQLite's triggers read is gone with them, and the drill says so; elsewhere the late write gets through.
+    let unguarded = drill(How::Paused, &args).output().unwrap();
+    assert_eq!(unguarded.status.code(), Some(if dialect == "sqlite" { 69 } else { 1 }), "{dialect}");
+    assert_eq!(run("SELECT balance FROM accounts;").trim(), "100");
+}
+
+#[test]
+fn a_table_of_ones_own_on_postgres() {
+    let server = leasehold_testbed::postgres();
+    own_table("postgres", server.url(), |sql| psql(server.url(), sql));
+}
+
+#[test]
+fn a_table_of_ones_own_on_mariadb() {
+    let server = leasehold_testbed::mariadb();
+    let port = server.url().rsplit([':', '/']).nth(1).unwrap();
+    let run = |sql: &str| {
+        let args = ["--no-defaults", "-N", "-B", "-h", "127.0.0.1", "-P", port, "-u", "root", "test"];
+        fed(Command::new("mariadb").args(args), sql)
+    };
+    own_table("mariadb", server.url(), run);
+}
+
+#[test]
+fn a_table_of_ones_own_on_sqlite() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("app.db");
+    own_table("sqlite", file.to_str().unwrap(), |sql| {
+        fed(Command::new("sqlite3").arg("-bail").arg(&file), sql)
+    });
+}
+
+/// A client of a database, fed by its standard input.
+fn fed(command: &mut Command, sql: &str) -> String {
+    let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = piped.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(sql.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// A program that keeps the highest token beside its data, if told to, and writes after it has said that it will.
+const PROGRAM: &str = r#"
+echo "$LEASEHOLD_DRILL is about to write"
+sleep 0.3
+highest=$(cat highest 2>/dev/null || echo 0)
+if [ "$FENCED" = yes ] && [ "$LEASEHOLD_FENCING_TOKEN" -lt "$highest" ]; then
+    echo "refused: $LEASEHOLD_FENCING_TOKEN is older than $highest" >&2
+    exit 3
+fi
+echo "$LEASEHOLD_FENCING_TOKEN" > highest
+echo "$LEASEHOLD_DRILL" > data
+"#;
+
+#[test]
+fn a_program_of_ones_own_is_the_zombie() {
+    for (fenced, code, late) in [("yes", 0, "refused"), ("no", 1, "accepted")] {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("program"), PROGRAM).unwrap();
+        let args = words(&["--worker", "sh program", "--check", "grep -q B data"]);
+        let output =
+            drill(How::Paused, &args).current_dir(directory.path()).env("FENCED", fenced).output().unwrap();
+        let report = report(&output, code, fenced);
+        assert_eq!(
+            (&report["lateWrite"], &report["intact"]),
+            (&late.into(), &(code == 0).into()),
+            "{report}"
+        );
+    }
+}
+
+/// Holds the lock by hand; when it cannot renew any more it writes all the same.
+const HOLDER: &str = r#"
+grant=$("$LEASEHOLD" acquire billing --ttl 1s --wait 30s --output json)
+lease=$(echo "$grant" | grep -o '"leaseId":"[^"]*"' | cut -d'"' -f4)
+export LEASEHOLD_FENCING_TOKEN=$(echo "$grant" | grep -o '"fencingToken":[0-9]*' | cut -d: -f2) LEASEHOLD_DRILL=A
+while "$LEASEHOLD" renew "$lease"; do touch holding; sleep 0.1; done
+sh program || touch refused
+touch ended
+"#;
+
+#[test]
+fn a_running_program_is_the_zombie() {
+    let directory = tempfile::tempdir().unwrap();
+    let server = lock_service(directory.path());
+    std::fs::write(directory.path().join("program"), PROGRAM).unwrap();
+    let mut holder = Command::new("sh");
+    holder.args(["-c", HOLDER]).current_dir(directory.path()).env("FENCED", "yes");
+    holder.env("LEASEHOLD", env!("CARGO_BIN_EXE_leasehold")).env("LEASEHOLD_SERVER", &server.url);
+    let mut holder = holder.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let seen = |name: &str| {
+        let file = directory.path().join(name);
+        leasehold_tests::until(name, std::time::Duration::from_secs(60), || file.exists().then_some(()));
+    };
+    seen("holding");
+    let check = "for n in $(seq 300); do [ -e ended ] && break; sleep 0.1; done; grep -q B data";
+    let pid = holder.id().to_string();
+    let args = [
+        "--server",
+        &server.url,
+        "--pid",
+        &pid,
+        "--resource",
+        "billing",
+        "--worker",
+        "sh program",
+        "--check",
+        check,
+    ];
+    let output = drill(How::Paused, &words(&args))
+        .current_dir(directory.path())
+        .env("FENCED", "yes")
+        .output()
+        .unwrap();
+    seen("ended");
+    holder.wait().unwrap();
+    let report = report(&output, 0, "a running program");
+    assert_eq!(report["intact"], true, "{report}");
+    seen("refused");
 }
 
 fn psql(url: &str, sql: &str) -> String {

@@ -61,14 +61,14 @@ async fn started(scene: &Scene, line: &str, timeline: &mut Timeline<'_>) -> Resu
     let mut holder = scene.start(Who::WorkerA, &scene.servers, &scene.place)?;
     let token = acquired(&mut holder, Who::WorkerA, scene, timeline).await?;
     let mut program = Program::start(line, "worker A", resource, token)?;
-    program.first_line().await;
-    if program.has_ended() {
-        let what = "it is stopped at its first line of output, which must come before it writes";
-        return Err(Failure::Fence(format!("the program ended before it could be stopped: {what}")));
-    }
+    let printed = program.first_line().await;
     // Its lock goes with it, as when a whole machine stands still.
     holder.signal(Signal::STOP)?;
     program.signal(Signal::STOP)?;
+    if !printed || program.has_ended() {
+        let what = "it is stopped at its first line of output, which must come before it writes";
+        return Err(Failure::Fence(format!("the program ended before it could be stopped: {what}")));
+    }
     let told = format!("SIGSTOP: the program of worker A, process {}, stands still", program.pid());
     timeline.add(Who::Drill, "stopped", told)?;
     succeed(scene, line, timeline).await?;

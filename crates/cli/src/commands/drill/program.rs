@@ -39,13 +39,14 @@ impl Program {
         Ok(Self { process, group: pid.expect("a process that was just started has an id") })
     }
 
-    /// Completes when it has printed a line, or ended, or neither for a while.
-    pub(super) async fn first_line(&mut self) {
+    /// Completes when it has printed a line, or neither that nor ended for a while; `false` if its output has ended.
+    pub(super) async fn first_line(&mut self) -> bool {
         let lines = self.process.stdout.take();
-        let Some(mut lines) = lines.map(|stdout| BufReader::new(stdout).lines()) else { return };
-        let _ = timeout(FIRST_LINE, lines.next_line()).await;
+        let Some(mut lines) = lines.map(|stdout| BufReader::new(stdout).lines()) else { return false };
+        let line = timeout(FIRST_LINE, lines.next_line()).await;
         // The pipes must not fill up.
         drain(Some(lines.into_inner()));
+        !matches!(line, Ok(Ok(None)))
     }
 
     /// Whether there is still somebody to stop.
