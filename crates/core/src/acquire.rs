@@ -232,7 +232,7 @@ impl LockTable {
             principal,
         };
         self.record_after_wait(Fact::Granted(Box::new(granted)), waited_ms, now, out);
-        let ix = self.journaled.lease_ids[&lease_id];
+        let ix = self.journaled.lease_ix(lease_id);
         Reply::Granted(Box::new(self.grant_of(ix, now)))
     }
 

@@ -45,7 +45,7 @@ pub fn check(table: &LockTable) -> Check {
 /// # Errors
 /// The first resource where it is not so.
 pub fn holds_are_disjoint(state: &Journaled) -> Check {
-    for (key, resource) in &state.resources {
+    for (key, resource) in state.resources.iter() {
         let leases: Vec<_> = resource.holders().iter().map(|ix| state.leases.get(*ix)).collect();
         let Some(first) = leases.first() else { continue };
         let mode = first.mode();
@@ -145,7 +145,7 @@ pub fn indices_agree(state: &Journaled) -> Check {
     holds("index", held == live && state.lease_ids.len() == live, || {
         format!("{live} leases, {held} holders, {} ids", state.lease_ids.len())
     })?;
-    for (id, ix) in &state.lease_ids {
+    for (id, ix) in state.lease_ids.iter() {
         let lease = state.leases.get(*ix);
         let at_resource = state.resources.get(&lease.resource).is_some_and(|r| r.holders().contains(ix));
         holds("index", lease.id == *id && at_resource, || format!("{id:?} is misplaced"))?;

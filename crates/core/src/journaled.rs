@@ -9,6 +9,7 @@ use leasehold_types::{
 
 use crate::arena::Arena;
 use crate::audit::{Action, AuditAction, AuditLog};
+use crate::block_map::BlockMap;
 use crate::codec::FIRST_FORMAT;
 use crate::credential::Credentials;
 use crate::event::{Event, EventKind};
@@ -27,11 +28,11 @@ use crate::usage::Usages;
 #[derive(Clone, Debug)]
 pub struct Journaled {
     pub(crate) leases: Arena<Lease>,
-    pub(crate) lease_ids: BTreeMap<LeaseId, LeaseIx>,
+    pub(crate) lease_ids: BlockMap<LeaseId, LeaseIx>,
     pub(crate) sessions: Arena<Session>,
     pub(crate) session_ids: BTreeMap<SessionId, SessionIx>,
     /// Held, closed or remembered resources, each tenant's together and in name order.
-    pub(crate) resources: BTreeMap<ResourceKey, Resource>,
+    pub(crate) resources: BlockMap<ResourceKey, Resource>,
     /// Resources with endings by when they were last used: the oldest is forgotten first.
     pub(crate) recent: BTreeMap<u64, ResourceKey>,
     /// Counts endings; the newest key of `recent`.
@@ -118,10 +119,10 @@ impl Journaled {
     pub fn new() -> Self {
         Self {
             leases: Arena::default(),
-            lease_ids: BTreeMap::new(),
+            lease_ids: BlockMap::default(),
             sessions: Arena::default(),
             session_ids: BTreeMap::new(),
-            resources: BTreeMap::new(),
+            resources: BlockMap::default(),
             recent: BTreeMap::new(),
             used: 0,
             outcomes: Outcomes::default(),
@@ -316,10 +317,9 @@ impl Journaled {
     pub(crate) fn insert_lease(&mut self, granted: &Granted) -> LeaseIx {
         let session = granted.session.map(|id| self.session_ix(id));
         let mut lease = Lease::new(granted, session);
-        let entry = self.resources.entry(granted.resource.clone());
+        let (key, resource) = self.resources.get_or_insert_default(granted.resource.clone());
         // One allocation of the name serves the index and every lease on it.
-        lease.resource = entry.key().clone();
-        let resource = entry.or_default();
+        lease.resource = key.clone();
         self.usages.lease_begins(&lease);
         let ix = self.leases.insert(lease);
         resource.add_holder(ix);
@@ -531,7 +531,7 @@ impl Journaled {
         }
     }
 
-    fn lease_ix(&self, id: LeaseId) -> LeaseIx {
+    pub(crate) fn lease_ix(&self, id: LeaseId) -> LeaseIx {
         *self.lease_ids.get(&id).expect("a fact names a live lease")
     }
 

@@ -12,6 +12,7 @@
 mod acquire;
 mod arena;
 mod audit;
+mod block_map;
 mod clocks;
 pub mod codec;
 mod command;

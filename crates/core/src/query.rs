@@ -40,7 +40,8 @@ impl LockTable {
         if let Some(ix) = self.lease_of(tenant.as_str(), id) {
             return Reply::Lease(Box::new(self.lease_view(ix, now)));
         }
-        match self.ended_lease_of(tenant.as_str(), id) {
+        // An id that was closed before anything was granted under it is as unknown as before.
+        match self.ended_lease_of(tenant.as_str(), id).filter(|ended| ended.was.is_some()) {
             Some(_) => Reply::Refused(self.not_held(tenant.as_str(), id)),
             None => Reply::Refused(Refusal::NotFound),
         }
@@ -119,7 +120,7 @@ impl LockTable {
         };
         self.journaled
             .resources
-            .range((Bound::Included(begin), Bound::Unbounded))
+            .range_from(&begin)
             .take_while(move |(key, _)| key.tenant() == tenant.as_str() && key.name().starts_with(prefix))
             .flat_map(move |(key, resource)| resource.holders().iter().map(move |ix| (key, *ix)))
             .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token.get()))
@@ -131,7 +132,9 @@ impl LockTable {
         let held_ms = self.leases[ix.number()].age_ms(now.time);
         let missed = self.life_clock(self.life_of(ix)).report.missed;
         filter.owner.as_ref().is_none_or(|owner| owner == self.journaled.owner_of(lease))
-            && filter.session.is_none_or(|id| session == Some(id))
+            && filter
+                .session
+                .is_none_or(|id| session == Some(id) && self.is_ours(self.journaled.principal_of(lease)))
             && filter.held_longer_than_ms.is_none_or(|ms| held_ms > ms)
             && filter.missed_at_least.is_none_or(|least| missed >= least)
     }

@@ -18,6 +18,7 @@ use crate::serving_time::ServingTime;
 use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
 use crate::ticket_hash::TicketHasher;
+use crate::turns::Turns;
 use crate::{Call, Durable, EventId, Sleep, StopReason, SubmitError};
 
 /// See the module.
@@ -35,6 +36,8 @@ pub(crate) struct Desk {
     deliveries: Vec<Delivery>,
     /// Reused from batch to batch.
     post: Post,
+    /// Whose turn it is.
+    turns: Turns,
     alarm: Option<(Duration, Sleep)>,
     next_heartbeat: Duration,
     next_announcement: Duration,
@@ -74,6 +77,7 @@ impl Desk {
             most_backlog,
             deliveries: Vec::new(),
             post: Post::default(),
+            turns: Turns::default(),
             alarm: None,
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
@@ -102,30 +106,65 @@ impl Desk {
     pub(crate) fn round(&mut self, first: Option<Message>) {
         self.look();
         if let Some(message) = first {
-            self.take(message);
+            self.hear(message);
         }
         let last = self.last_ticket + TAKE_MOST;
         while self.last_ticket < last && !self.is_full() {
-            match self.inbox.try_recv() {
-                Ok(message) => self.take(message),
-                Err(_) => break,
+            match self.next_message() {
+                Some(message) => self.take(message),
+                None => break,
             }
         }
         if !self.is_closing {
-            self.state.tick(self.time.now(), TICK_MOST);
+            self.state.tick(self.time.due(), TICK_MOST);
         }
+    }
+
+    /// Takes a message at once, or puts it in line while tenants share what is taken.
+    fn hear(&mut self, message: Message) {
+        let waits = self.turns.is_sharing() || self.turns.is_change(&message);
+        let message = if waits { self.turns.put(message) } else { Some(message) };
+        if let Some(message) = message {
+            self.take(message);
+        }
+    }
+
+    /// What is taken next: in the order of arrival with one tenant, in turn with several.
+    fn next_message(&mut self) -> Option<Message> {
+        if !self.turns.is_sharing() {
+            let message = self.inbox.try_recv().ok()?;
+            if !self.turns.is_change(&message) {
+                return Some(message);
+            }
+            let call = self.turns.put(message);
+            debug_assert!(call.is_none(), "only a call changes the tenant");
+        }
+        while let Ok(message) = self.inbox.try_recv() {
+            self.hear(message);
+        }
+        self.turns.next()
+    }
+
+    /// What is taken from now on is of the next batch.
+    pub(crate) fn begin_batch(&mut self) {
+        self.turns.begin_batch();
     }
 
     /// Waits for a message, or for the time of the next look: `None`. Cancel-safe.
     pub(crate) async fn wait(&mut self) -> Option<Message> {
         self.shared.ring.announce();
-        let deadline = self.state.next_deadline().map(|deadline| self.time.monotonic_at(deadline));
+        // A node that resigns ends nothing any more: what is due must not keep it awake while its last append is under way.
+        let next = self.state.next_deadline().filter(|_| !self.is_closing);
+        let deadline = next.map(|deadline| self.time.monotonic_at(deadline));
         let at = deadline.map_or(self.next_heartbeat, |deadline| deadline.min(self.next_heartbeat));
         if self.alarm.as_ref().is_none_or(|(set_to, _)| *set_to != at) {
             self.alarm = Some((at, self.shared.clock.sleep_until(at)));
         }
         let (_, alarm) = self.alarm.as_mut().expect("it was just set");
         let is_full = self.state.backlog() >= self.most_backlog;
+        if self.turns.can_go_on() && !is_full {
+            return None;
+        }
         tokio::select! {
             biased;
             Some(message) = self.inbox.recv(), if !is_full => Some(message),
@@ -146,6 +185,7 @@ impl Desk {
         let counts = self.state.durable_counts();
         self.shared.publish(self.state.tail().slot, &counts, room);
         self.shared.set_credentials(self.state.table().journaled().credentials());
+        self.shared.set_filled_by(self.turns.longest());
     }
 
     /// Ends after this long.
@@ -237,7 +277,9 @@ impl Desk {
 
     fn turn_away(&mut self, reason: &StopReason) {
         self.inbox.close();
-        while let Ok(message) = self.inbox.try_recv() {
+        let mut waiting: Vec<_> = self.turns.drain().collect();
+        waiting.extend(std::iter::from_fn(|| self.inbox.try_recv().ok()));
+        for message in waiting {
             match message {
                 Message::Call(_, asker) => drop(asker.answer(Err(reason.nothing_happened()))),
                 Message::Batch(batch) => batch.turn_away(reason),

@@ -35,6 +35,7 @@ pub(crate) async fn serve(
         keepers.tell(desk);
         match desk.state.next_work() {
             Some(work) => {
+                desk.begin_batch();
                 // A confirmation is not seen by standbys.
                 let is_append = matches!(work, Work::Append(_));
                 if let Err(reason) = complete(desk, writer, keepers, work).await {
@@ -54,7 +55,10 @@ pub(crate) async fn serve(
                 }
                 next_beat = desk.monotonic() + BEAT;
             }
-            None => first = desk.wait().await,
+            None => {
+                desk.begin_batch();
+                first = desk.wait().await;
+            }
         }
     }
 }

@@ -43,6 +43,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod ticket_hash;
+mod turns;
 mod vigil;
 mod warm;
 mod watch;

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
+use leasehold_types::TenantName;
+
 use crate::cell::Answer;
 use crate::{Call, StopReason, SubmitError};
 
@@ -117,6 +119,11 @@ impl CallBatch {
 
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
+    }
+
+    /// Whose calls they are: a lane is one caller's.
+    pub(crate) fn tenant(&self) -> Option<&TenantName> {
+        self.calls.first().map(|(_, call)| &call.tenant)
     }
 
     /// Takes the calls with the way back to each; none if the batch was called back.

@@ -39,8 +39,15 @@ impl ServingTime {
         Self { last: reading, served: Duration::ZERO, still_until: Duration::ZERO }
     }
 
-    /// What to decide with, as of the last look.
+    /// What to decide commands with, as of the last look: the next whole millisecond. Deadlines are counted from it, and
+    /// one counted from a time before the command came would be up to a millisecond early.
     pub fn now(&self) -> Now {
+        let begun = u64::from(self.served.subsec_nanos() % 1_000_000 > 0);
+        Now { time: Time(whole_ms(self.served) + begun), wall: self.last.wall }
+    }
+
+    /// What has come, as of the last look: the last whole millisecond. By this deadlines are kept.
+    pub fn due(&self) -> Now {
         Now { time: Time(whole_ms(self.served)), wall: self.last.wall }
     }
 
@@ -95,6 +102,17 @@ mod tests {
         }
         assert_eq!(time.now().time, Time(1_000));
         assert_eq!(time.monotonic_at(Time(1_500)), Duration::from_millis(6_500));
+    }
+
+    #[test]
+    fn a_deadline_counts_from_the_end_of_a_millisecond_and_comes_at_its_beginning() {
+        let mut time = starting();
+        let reading = at(5_000, 5_000);
+        let later = Reading { monotonic: reading.monotonic + Duration::from_micros(900), ..reading };
+        time.look(later);
+        assert_eq!((time.now().time, time.due().time), (Time(1), Time(0)));
+        time.look(at(5_001, 5_001));
+        assert_eq!((time.now().time, time.due().time), (Time(1), Time(1)));
     }
 
     #[test]

@@ -34,6 +34,25 @@ pub(crate) enum Message {
     Shutdown,
 }
 
+impl Message {
+    /// Whose call it is, if it is one.
+    pub(crate) fn tenant(&self) -> Option<&TenantName> {
+        match self {
+            Self::Call(call, _) => Some(&call.tenant),
+            Self::Batch(batch) => batch.tenant(),
+            Self::Withdraw(..) | Self::Forsake(..) | Self::GiveBack(..) | Self::Shutdown => None,
+        }
+    }
+
+    /// How many calls it brings.
+    pub(crate) fn calls(&self) -> usize {
+        match self {
+            Self::Batch(batch) => batch.len(),
+            _ => 1,
+        }
+    }
+}
+
 /// What does not change during one life of a node.
 #[derive(Debug)]
 pub(crate) struct Identity {
@@ -88,6 +107,8 @@ pub(crate) struct Shared {
     secret: RwLock<Option<ClusterSecret>>,
     /// Who the callers are. Written when that changes, which is rare; read with every request of a protected server.
     credentials: RwLock<Arc<Credentials>>,
+    /// The tenant with the most in the queue. Read in overload alone.
+    filled_by: RwLock<Option<TenantName>>,
     leases: AtomicUsize,
     sessions: AtomicUsize,
     waiters: AtomicUsize,
@@ -123,6 +144,7 @@ impl Shared {
             format: AtomicU8::new(0),
             secret: RwLock::new(None),
             credentials: RwLock::default(),
+            filled_by: RwLock::default(),
             leases: AtomicUsize::new(0),
             sessions: AtomicUsize::new(0),
             waiters: AtomicUsize::new(0),
@@ -138,11 +160,25 @@ impl Shared {
         if call.wait_ms() > 0 && self.waiters.load(Relaxed) >= self.bounds.waiters {
             return false;
         }
-        let admitted = self.queued.fetch_add(1, Relaxed) < most;
+        let queued = self.queued.fetch_add(1, Relaxed);
+        // A quarter more for those who are not the ones that filled it.
+        let admitted = queued < most || (queued < most + most / 4 && self.is_filled_by_another(&call.tenant));
         if !admitted {
             self.queued.fetch_sub(1, Relaxed);
         }
         admitted
+    }
+
+    fn is_filled_by_another(&self, tenant: &TenantName) -> bool {
+        let filled_by = self.filled_by.read().unwrap_or_else(PoisonError::into_inner);
+        filled_by.as_ref().is_some_and(|other| other != tenant)
+    }
+
+    /// Says which tenant has the most in the queue.
+    pub(crate) fn set_filled_by(&self, tenant: Option<&TenantName>) {
+        if self.filled_by.read().unwrap_or_else(PoisonError::into_inner).as_ref() != tenant {
+            *self.filled_by.write().unwrap_or_else(PoisonError::into_inner) = tenant.cloned();
+        }
     }
 
     /// This many calls have left the queue.

@@ -14,9 +14,7 @@ mod bodies;
 mod outbox;
 mod work;
 
-use leasehold_core::{
-    ClusterSecret, Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver,
-};
+use leasehold_core::{ClusterSecret, Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver};
 use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 

@@ -47,7 +47,7 @@ pub fn encode_snapshot<E>(
     for lease in leases {
         chunks.record(|encoder| encoder.lease(lease, state))?;
     }
-    for (key, resource) in &state.resources {
+    for (key, resource) in state.resources.iter() {
         if resource.endings().len() > 0 || !resource.delays().is_empty() {
             chunks.record(|encoder| encoder.resource(key.as_str(), resource))?;
         }
@@ -443,7 +443,7 @@ impl SnapshotDecoder {
             return decoder.malformed("a resource that is remembered for something");
         }
         self.last_resource = Some(key.clone());
-        let resource = self.state.resources.entry(key.clone()).or_default();
+        let (_, resource) = self.state.resources.get_or_insert_default(key.clone());
         if used > 0 {
             resource.mark_used(used);
             self.state.recent.insert(used, key);

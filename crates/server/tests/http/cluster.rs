@@ -137,11 +137,10 @@ impl Recorder {
             while let Ok((mut socket, _)) = listener.accept().await {
                 let mut bytes = Vec::new();
                 // The body of an acquire ends with a brace; a knock has none.
-                while !bytes.ends_with(b"}") && !(bytes.starts_with(b"GET") && bytes.ends_with(b"\r\n\r\n")) {
-                    if socket.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                        break;
-                    }
-                }
+                let whole = |bytes: &[u8]| {
+                    bytes.ends_with(b"}") || (bytes.starts_with(b"GET") && bytes.ends_with(b"\r\n\r\n"))
+                };
+                while !whole(&bytes) && socket.read_buf(&mut bytes).await.unwrap_or(0) > 0 {}
                 let text = String::from_utf8(bytes).unwrap();
                 if text.starts_with("POST /v1/locks/acquire") && found.send(text).is_err() {
                     return;
@@ -285,9 +284,20 @@ async fn a_hand_over_closes_streams_and_the_standby_serves_at_once() {
     let piece = String::from_utf8(events.read_until(b"event: granted").await).unwrap();
     assert!(piece.contains("event: granted"), "{piece}");
 
+    let mut waiting = standby.connect().await;
+    let body = json!({"resource": "kept", "ownerId": "bob", "waitMs": 60_000}).to_string();
+    waiting
+        .write("POST", "/v1/locks/acquire", &[("content-type", "application/json")], body.as_bytes())
+        .await;
+    until("it waits", async || active.server.handle().status().counts.waiters == 1).await;
+
     let Node { server, .. } = active;
     server.shutdown().await.unwrap();
     let left = tokio::time::Instant::now();
+    let ended = waiting.answer().await;
+    // Whichever is first: the active node's own last word, or the standby that sees it go and cannot know more.
+    let code = ended.json()["code"].clone();
+    assert!(ended.status == 503 && (code == "not_active" || code == "outcome_unknown"), "{ended:?}");
     until("the standby serves", async || standby.role() == Role::Active).await;
     let took = left.elapsed();
     assert!(took < Duration::from_secs(1), "{took:?}");

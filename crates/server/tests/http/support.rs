@@ -20,7 +20,7 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct TestServer {
     pub(crate) server: Server,
     pub(crate) journal: Arc<MemoryJournal>,
-    _data: TempDir,
+    pub(crate) data: TempDir,
 }
 
 impl TestServer {
@@ -43,7 +43,7 @@ impl TestServer {
         let shared: Arc<dyn leasehold_journal::Journal> = journal.clone();
         let components = Components { journal: shared, clock: Arc::new(RealClock), log };
         let server = Server::start(raw.resolve().unwrap(), components).await.unwrap();
-        Self { server, journal, _data: data }
+        Self { server, journal, data }
     }
 
     pub(crate) async fn connect(&self) -> Client {
