@@ -93,12 +93,15 @@ async fn on_postgres() -> bool {
     client.batch_execute("CREATE TABLE t (n BIGINT); INSERT INTO t VALUES (0)").await.unwrap();
     let (fence, ask) = asked("r");
     let update = client.prepare("UPDATE t SET n = n + 1").await.unwrap();
+    let prepared = postgres::Prepared::new(&client).await.unwrap();
     side_by_side("postgres", async |check| {
         let tx = client.transaction().await.unwrap();
-        if check {
-            let _ = postgres::admit(&tx, &fence, &ask).await.unwrap();
-        }
-        tx.execute(&update, &[]).await.unwrap();
+        let tx = if check {
+            prepared.write(tx, &fence, &ask, &update, &[]).await.unwrap().0
+        } else {
+            tx.execute(&update, &[]).await.unwrap();
+            tx
+        };
         tx.commit().await.unwrap();
     })
     .await
@@ -215,13 +218,16 @@ async fn postgres_throughput() -> bool {
 async fn write_until(client: &mut tokio_postgres::Client, id: usize, check: bool, until: Instant) -> usize {
     let (fence, ask) = asked(&format!("r/{id}"));
     let update = client.prepare(&format!("UPDATE t SET n = n + 1 WHERE id = {id}")).await.unwrap();
+    let prepared = postgres::Prepared::new(client).await.unwrap();
     let mut writes = 0;
     while now() < until {
         let tx = client.transaction().await.unwrap();
-        if check {
-            let _ = postgres::admit(&tx, &fence, &ask).await.unwrap();
-        }
-        tx.execute(&update, &[]).await.unwrap();
+        let tx = if check {
+            prepared.write(tx, &fence, &ask, &update, &[]).await.unwrap().0
+        } else {
+            tx.execute(&update, &[]).await.unwrap();
+            tx
+        };
         tx.commit().await.unwrap();
         writes += 1;
     }

@@ -96,6 +96,47 @@ impl Protected for FenceTable {
     }
 }
 
+/// The same, with the statement prepared, by itself or in one round trip with the write.
+struct PreparedTable(FenceTable);
+
+impl Protected for PreparedTable {
+    async fn append(&self, fence: &Fence, ask: Option<&Ask>, line: &str) -> Suite {
+        let Some(ask) = ask else { return self.0.append(fence, None, line).await };
+        let mut client = self.0.0.client().await;
+        let prepared = postgres::Prepared::new(&*client).await.map_err(unknown)?;
+        let insert =
+            client.prepare("INSERT INTO lines (fence, line) VALUES ($1, $2)").await.map_err(unknown)?;
+        let tx = client.transaction().await.map_err(unknown)?;
+        let name = fence.name().as_str();
+        let tx = match line.len() % 2 {
+            0 => {
+                let written = prepared.write(tx, fence, ask, &insert, &[&name, &line]).await;
+                written.map_err(failure)?.0
+            }
+            _ => {
+                let admitted = prepared.admit(&tx, fence, ask).await.map_err(failure)?;
+                admitted.execute(&insert, &[&name, &line]).await.map_err(unknown)?;
+                tx
+            }
+        };
+        tx.commit().await.map_err(unknown)
+    }
+
+    async fn claim(&self, fence: &Fence, grant: &Grant) -> Suite {
+        self.0.claim(fence, grant).await
+    }
+
+    async fn lines(&self, fence: &Fence) -> Vec<String> {
+        self.0.lines(fence).await
+    }
+}
+
+#[tokio::test]
+async fn the_prepared_statement_keeps_the_contract() {
+    let table = FenceTable(Pool::new(Database::new().await.with(LINES).await).await);
+    run(&PreparedTable(table), seed()).await;
+}
+
 const LINES: &str = "CREATE TABLE lines (id BIGSERIAL PRIMARY KEY, fence TEXT, line TEXT)";
 
 #[tokio::test]

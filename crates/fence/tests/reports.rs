@@ -21,7 +21,8 @@ use tokio::sync::mpsc;
 type Got = mpsc::UnboundedSender<(HeaderMap, String)>;
 
 async fn take(State(got): State<Got>, headers: HeaderMap, body: String) -> StatusCode {
-    let status = if headers.contains_key("authorization") { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
+    let status =
+        if headers.contains_key("authorization") { StatusCode::OK } else { StatusCode::UNAUTHORIZED };
     got.send((headers, body)).unwrap();
     status
 }
@@ -55,7 +56,10 @@ async fn a_rejection_reaches_the_service() {
     });
     let (headers, body) = got.recv().await.unwrap();
     keeping.abort();
-    assert_eq!((&headers["authorization"], &headers["content-type"]), (&"Bearer secret".parse().unwrap(), &"application/json".parse().unwrap()));
+    assert_eq!(
+        (&headers["authorization"], &headers["content-type"]),
+        (&"Bearer secret".parse().unwrap(), &"application/json".parse().unwrap())
+    );
     let rejection = r#"{"resource":"books/2026","fencingToken":33,"highestToken":34}"#;
     assert_eq!(body, format!(r#"{{"prefix":"books/","enforces":true,"rejections":[{rejection}]}}"#));
 }
@@ -65,6 +69,9 @@ async fn what_is_not_taken_is_said() {
     let ((url, _got), (reports, rollout)) = (service().await, rejecting());
     let report = &reports.take(&rollout)[0];
     assert!(matches!(send(&url, None, report).await, Err(SendError::Refused(status)) if status == 401));
-    assert!(matches!(send("no address", None, report).await, Err(SendError::Address(_) | SendError::Unanswered(_))));
+    assert!(matches!(
+        send("no address", None, report).await,
+        Err(SendError::Address(_) | SendError::Unanswered(_))
+    ));
     assert!(matches!(send("http://127.0.0.1:1", None, report).await, Err(SendError::Unanswered(_))));
 }

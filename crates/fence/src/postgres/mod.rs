@@ -16,7 +16,7 @@ mod table;
 
 pub use columns::{claim_row, update_row};
 pub use session::{Refused, present, refused};
-pub use table::{admit, admit_staged, claim, raise_past};
+pub use table::{Prepared, admit, admit_staged, claim, raise_past};
 
 use crate::FenceError;
 

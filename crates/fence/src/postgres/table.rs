@@ -1,7 +1,8 @@
 //! The fence table.
 
+use futures_util::future::join;
 use tokio_postgres::types::{ToSql, Type};
-use tokio_postgres::{GenericClient, Transaction};
+use tokio_postgres::{GenericClient, Statement, Transaction};
 
 use super::Error;
 use crate::rollout::{Rollout, Timer};
@@ -26,6 +27,74 @@ pub async fn admit<'tx, 'conn, 'ask>(
     let ask = ask.into().ok_or(FenceError::Rejected(Rejection::MissingToken))?;
     check(transaction, fence, ask).await?;
     Ok(Admitted::new(transaction, ask))
+}
+
+/// The statement of an uncounted write, prepared on one connection: the server does not parse and plan it each time. Not
+/// for connections through a pooler that changes them between transactions.
+#[derive(Clone, Debug)]
+pub struct Prepared(Statement);
+
+impl Prepared {
+    /// Prepares it on this connection.
+    ///
+    /// # Errors
+    /// PostgreSQL's.
+    pub async fn new(client: &impl GenericClient) -> Result<Self, tokio_postgres::Error> {
+        let sql = statements::advance(Form::Again).expect("this form has a statement");
+        let types = [Type::TEXT, Type::INT8, Type::TEXT, Type::INT8];
+        Ok(Self(client.prepare_typed(&sql, &types).await?))
+    }
+
+    /// As [`admit`], on a transaction of the connection on which this was prepared. What is not admitted at once, or
+    /// is counted by steps, takes the way of [`admit`].
+    ///
+    /// # Errors
+    /// As [`admit`].
+    pub async fn admit<'tx, 'conn>(
+        &self,
+        transaction: &'tx Transaction<'conn>,
+        fence: &Fence,
+        ask: &Ask,
+    ) -> Result<Admitted<'tx, Transaction<'conn>>, Error> {
+        if self.advance(transaction, fence, ask).await? {
+            return Ok(Admitted::new(transaction, ask));
+        }
+        admit(transaction, fence, ask).await
+    }
+
+    /// Checks and writes by one statement of the caller's, in one round trip: the check costs no more of them than the
+    /// write does alone. Gives the transaction back, for the commit, and the number of rows written. Whatever is
+    /// not admitted, or fails, is rolled back: a write whose check came to nothing cannot be committed.
+    ///
+    /// # Errors
+    /// As [`admit`]; Store also when the statement fails.
+    pub async fn write<'conn>(
+        &self,
+        transaction: Transaction<'conn>,
+        fence: &Fence,
+        ask: &Ask,
+        statement: &Statement,
+        params: &[&(dyn ToSql + Sync)],
+    ) -> Result<(Transaction<'conn>, u64), Error> {
+        let both = join(self.advance(&transaction, fence, ask), transaction.execute(statement, params));
+        let (admitted, written) = both.await;
+        if !admitted? {
+            // Check and write commit together, whichever came first.
+            check(&transaction, fence, ask).await?;
+        }
+        Ok((transaction, written?))
+    }
+
+    /// Whether the statement admitted it; if not, or if it is another statement's affair, the row says why.
+    async fn advance(&self, transaction: &Transaction<'_>, fence: &Fence, ask: &Ask) -> Result<bool, Error> {
+        let grant = ask.grant();
+        if Form::of(fence, ask) != Form::Again || !grant.advances() {
+            return Ok(false);
+        }
+        let (name, guard, permit) = (fence.name().as_str(), fence.guard().as_str(), grant.row_number());
+        let token = i64::try_from(grant.token().get()).expect("tokens are below 2^53");
+        Ok(transaction.execute(&self.0, &[&name, &permit, &guard, &token]).await? == 1)
+    }
 }
 
 /// As [`admit`], while the fence is being switched on: what the stage does not stop is counted and admitted.
