@@ -119,7 +119,8 @@ async fn bump(connection: &Connection, name: &str, claim: &Claim) -> Result<Opti
     let (nonce, floor): (&[u8], i64) = (claim.nonce.as_bytes(), number(claim.epoch_floor.0));
     let expected = claim.expected_epoch.map(|epoch| number(epoch.0));
     let least = if claim.accept_loss { Stage::Unrecovered } else { Stage::Whole } as i16;
-    let rows = connection.query(sql::CLAIM, &[&name, &nonce, &floor, &expected, &least]).await?;
+    let rows =
+        connection.query(sql::CLAIM, &[&name, &nonce, &floor, &expected, &least, &claim.accept_loss]).await?;
     let Some(row) = rows.first() else { return Ok(None) };
     claimed_of(row, claim.nonce).map(Some).ok_or_else(|| {
         Trouble::Forbidden("the head of the journal is damaged: a column has a wrong length".into())
@@ -140,7 +141,20 @@ fn why_not(row: &Row, accept_loss: bool) -> OpenError {
         return OpenError::TooNew(format!("format {format}, this build knows 1"));
     }
     let stage = u8::try_from(stage).ok().and_then(Stage::from_number).unwrap_or(Stage::Filling);
-    stage.refusal(accept_loss).unwrap_or(OpenError::LostDuel(Epoch(row::counter(row, 2))))
+    let lost_duel = || OpenError::LostDuel(Epoch(row::counter(row, 2)));
+    let failed_over = (row.get::<_, bool>(3) && !accept_loss).then(failed_over);
+    stage.refusal(accept_loss).or(failed_over).unwrap_or_else(lost_duel)
+}
+
+/// What was lost nobody can tell who has not seen it.
+fn failed_over() -> OpenError {
+    OpenError::Regressed(
+        "PostgreSQL has failed over to a standby that nobody waited for, or was restored, since this journal was last \
+         taken over: acknowledged writes may be missing. If the server that had them still exists, let it serve again; \
+         else stop every node of this cluster and run `leasehold recover` with the data directory of a node that was \
+         there, which raises all fencing tokens above every one that was given out"
+            .to_owned(),
+    )
 }
 
 /// Ends the statement of an older writer that holds the row lock: a node that was stopped in the middle of sending.

@@ -5,6 +5,7 @@
 ///
 /// - `head` has one row for each cluster. It is updated at every commit: the fill factor leaves room to do that in place.
 ///   Everything that must change together with the epoch check is in this row, since its row lock is what serializes.
+/// - `timeline` and `synchronous` are those of the engine at the last claim: see [`CLAIM`].
 /// - Bodies are stored as they are: compressing them costs the append more than it saves.
 pub(crate) const CREATE: &str = "
     SELECT pg_advisory_xact_lock(7420742074207420);
@@ -24,7 +25,9 @@ pub(crate) const CREATE: &str = "
         snapshot_slot bigint NOT NULL,
         snapshot_at bytea,
         snapshot_chunks integer,
-        snapshot_hash bytea
+        snapshot_hash bytea,
+        timeline integer,
+        synchronous boolean
     ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 10000);
     CREATE TABLE IF NOT EXISTS leasehold.slots (
         name text NOT NULL,
@@ -66,6 +69,14 @@ pub(crate) const SESSION: &str = "
         WHERE current_setting('synchronous_commit') NOT IN ('on', 'remote_apply');
 ";
 
+/// The engine as it is now: on which timeline it writes, and whether commits wait for a standby.
+macro_rules! engine_now {
+    () => {
+        "(SELECT ('x' || left(pg_walfile_name(pg_current_wal_lsn()), 8))::bit(32)::integer AS timeline,
+            current_setting('synchronous_standby_names') <> '' AS synchronous)"
+    };
+}
+
 /// Makes the row of an empty journal: epoch 0, which no writer ever has. $1 name, $2 cluster, $3 nonce, $4 zero hash.
 pub(crate) const FOUND: &str = "INSERT INTO leasehold.head
     (name, format, stage, cluster, epoch, nonce, tail, hash, beat, low, snapshot_slot)
@@ -73,10 +84,23 @@ pub(crate) const FOUND: &str = "INSERT INTO leasehold.head
 
 /// Takes the journal over (J4) and tells the tail in the same atomic step (J5). $1 name, $2 nonce, $3 floor, $4 expected,
 /// $5 the least stage that will do.
-pub(crate) const CLAIM: &str = "UPDATE leasehold.head
-    SET epoch = GREATEST(epoch, $3::bigint) + 1, nonce = $2, beat = 0
+///
+/// PostgreSQL counts its own fail-overs and restores in the timeline, which also names its log files. On another timeline
+/// than that of the last claim commits are missing, unless a synchronous standby was waited for then; a node that has not
+/// seen them itself would not notice. Such a journal is claimed only with loss accepted ($6), and is then to be
+/// recovered.
+pub(crate) const CLAIM: &str = concat!(
+    "UPDATE leasehold.head
+    SET epoch = GREATEST(epoch, $3::bigint) + 1, nonce = $2, beat = 0,
+        stage = CASE WHEN head.timeline <> now.timeline AND NOT head.synchronous THEN 1 ELSE stage END,
+        timeline = now.timeline, synchronous = now.synchronous
+    FROM ",
+    engine_now!(),
+    " now
     WHERE name = $1 AND stage >= $5 AND format = 1 AND ($4::bigint IS NULL OR epoch = $4::bigint)
-    RETURNING cluster, epoch, tail, hash";
+        AND ($6 OR head.timeline IS NULL OR head.timeline = now.timeline OR head.synchronous)
+    RETURNING cluster, epoch, tail, hash"
+);
 
 /// Commits a batch (J1). The update takes the row lock that the claim takes, so one of the two is first; it checks
 /// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened. A journal
@@ -213,4 +237,9 @@ pub(crate) const END_FILL: &str = "UPDATE leasehold.head SET stage = 1, epoch = 
     WHERE name = $1 AND nonce = $2 AND stage = 0";
 
 /// Why there is no head to claim. $1 name.
-pub(crate) const WHY_NOT: &str = "SELECT format, stage, epoch FROM leasehold.head WHERE name = $1";
+pub(crate) const WHY_NOT: &str = concat!(
+    "SELECT format, stage, epoch, coalesce(head.timeline <> now.timeline AND NOT head.synchronous, false)
+    FROM leasehold.head, ",
+    engine_now!(),
+    " now WHERE name = $1"
+);

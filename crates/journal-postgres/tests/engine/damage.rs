@@ -86,3 +86,27 @@ async fn an_engine_that_forgot_a_commit_confirms_nothing_and_takes_nothing() {
     let append = node.append(&batch).await;
     assert!(is_loss(&append), "{append:?}");
 }
+
+/// A node that has not seen what is missing takes nothing over after a fail-over that can have lost something.
+#[tokio::test]
+async fn an_engine_on_another_timeline_is_refused_unless_a_standby_was_waited_for() {
+    let server = postgres_with(&Setup::default().without_fsync());
+    let journal = journal(server.url());
+    Node::open(&journal).await.commit("one").await;
+    let operator = raw(server.url()).await;
+    let was = |synchronous| format!("UPDATE leasehold.head SET timeline = 77, synchronous = {synchronous}");
+    operator.batch_execute(&was(false)).await.unwrap();
+    let is_regression = |opened: Result<_, OpenError>| match opened {
+        Err(OpenError::Regressed(text)) => text.contains("recover"),
+        _ => false,
+    };
+    assert!(is_regression(journal.open(claim()).await));
+    let recovering = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+    assert!(is_regression(journal.open(claim()).await), "a recovery that was interrupted is none");
+    drop(recovering);
+    let recovered = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+    Node { tail: recovered.tail, opened: recovered }.commit("recovered").await;
+    Node::open(&journal).await.commit("goes on").await;
+    operator.batch_execute(&was(true)).await.unwrap();
+    Node::open(&journal).await.commit("and again").await;
+}
