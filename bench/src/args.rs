@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::engines::Contestant;
+use crate::instructions::Piece;
 use crate::workload::Workload;
 
 /// Measures Leasehold and its peers side by side.
@@ -28,9 +29,12 @@ pub(crate) struct Args {
     /// Numbers of clients, instead of 1, 16, 64 and 256
     #[arg(long, value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Rounds, instead of 5
+    /// Rounds, instead of 7
     #[arg(long)]
     rounds: Option<usize>,
+    /// Only do this piece of work in the core, for a counter of instructions
+    #[arg(long, hide = true)]
+    pub(crate) instructions: Option<Piece>,
 }
 
 /// What is measured.
@@ -79,7 +83,8 @@ impl Args {
         for workload in Workload::ALL.into_iter().filter(|workload| self.wants(workload.name())) {
             // Waiters of one lock are a crowd by nature; the others are worth a curve.
             let single = workload != Workload::Cycle;
-            for &clients in clients.iter().filter(|clients| !single || **clients == 64 || self.clients.len() == 1)
+            for &clients in
+                clients.iter().filter(|clients| !single || **clients == 64 || self.clients.len() == 1)
             {
                 let contestants = Contestant::ALL.into_iter().filter(|who| self.takes_part(*who, workload));
                 contests.push(Contest { workload, clients, contestants: contestants.collect() });
@@ -97,7 +102,8 @@ impl Args {
 
     fn takes_part(&self, who: Contestant, workload: Workload) -> bool {
         let named = self.only.is_empty() || self.only.iter().any(|text| who.name().contains(text.as_str()));
-        let in_smoke = !self.smoke || matches!(who, Contestant::Embedded | Contestant::Etcd | Contestant::Redis);
+        let in_smoke =
+            !self.smoke || matches!(who, Contestant::Embedded | Contestant::Etcd | Contestant::Redis);
         named && in_smoke && who.can(workload)
     }
 }

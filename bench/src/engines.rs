@@ -1,11 +1,13 @@
 //! The contestants, and the engines and servers behind them. Everything is started when it is first needed and lives
 //! until the end of the run.
 
+use std::net::{Ipv4Addr, SocketAddr};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use leasehold_testbed::{self as testbed, Server as Engine, Setup};
-use leasehold_tests::{Server as Node, free_port};
+use leasehold_tests::{Server as Node, binary, free_port};
 use tempfile::TempDir;
 
 use crate::lockers::{
@@ -89,7 +91,9 @@ impl Contestant {
             Workload::Cycle => true,
             Workload::Handoff => !matches!(self, Self::Postgres | Self::Separate),
             // A ZooKeeper session is renewed by its connection alone, and a try at etcd's Lock service always waits.
-            Workload::Renew => matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Etcd),
+            Workload::Renew => {
+                matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Etcd)
+            }
             Workload::Mixed => {
                 matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Postgres)
             }
@@ -108,9 +112,7 @@ impl Served {
     pub(crate) fn start(journal: Option<&str>) -> anyhow::Result<Self> {
         let dir = tempfile::tempdir()?;
         let more: Vec<&str> = journal.map_or_else(Vec::new, |url| vec!["--journal", url]);
-        let mut node = Node::spawn_with(free_port(), &dir.path().join("data"), &more);
-        node.wait_ready();
-        Ok(Self { node, dir })
+        Ok(Self { node: serve(free_port(), &dir, &more), dir })
     }
 
     /// Killed and started again on the same directory; returns when it is ready.
@@ -118,8 +120,18 @@ impl Served {
         let Self { node, dir } = self;
         let port = node.port();
         node.kill9();
-        Self { node: Node::start_on(port, &dir.path().join("data")), dir }
+        Self { node: serve(port, &dir, &[]), dir }
     }
+}
+
+/// A server that logs as little as its peers do: none of them writes a line for every lock.
+fn serve(port: u16, dir: &TempDir, more: &[&str]) -> Node {
+    let mut command = Command::new(binary::path());
+    command.arg("serve").env("LEASEHOLD_LOG", "warn,leasehold::locks=off");
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let mut node = Node::spawn_by(command, address, &dir.path().join("data"), more);
+    node.wait_ready();
+    node
 }
 
 /// Everything that was started.
@@ -166,7 +178,8 @@ impl Engines {
             C::Redis | C::RedisVolatile => {
                 let recipe = if who == C::Redis { RedisRecipe::Token } else { RedisRecipe::Plain };
                 let url = self.engine(who).url().to_owned();
-                workload::turn(workload, &mut RedisLocker::connect(&url, recipe, clients).await?, length).await
+                workload::turn(workload, &mut RedisLocker::connect(&url, recipe, clients).await?, length)
+                    .await
             }
             C::Etcd | C::Etcd3 => {
                 let endpoints = self.engine(who).endpoints().to_vec();
@@ -204,12 +217,12 @@ impl Engines {
             }),
             Contestant::Etcd => self.etcd.get_or_insert_with(testbed::etcd),
             Contestant::Etcd3 => self.etcd3.get_or_insert_with(|| testbed::etcd_cluster(3)),
-            Contestant::Zookeeper => self.zookeeper.get_or_insert_with(|| {
-                testbed::zookeeper_with(&Setup::default().set("maxClientCnxns", "0"))
-            }),
-            Contestant::RedisVolatile => self.redis_volatile.get_or_insert_with(|| {
-                testbed::redis_with(&Setup::default().set("appendfsync", "everysec"))
-            }),
+            Contestant::Zookeeper => self
+                .zookeeper
+                .get_or_insert_with(|| testbed::zookeeper_with(&Setup::default().set("maxClientCnxns", "0"))),
+            Contestant::RedisVolatile => self
+                .redis_volatile
+                .get_or_insert_with(|| testbed::redis_with(&Setup::default().set("appendfsync", "everysec"))),
             _ => self.redis.get_or_insert_with(testbed::redis),
         }
     }

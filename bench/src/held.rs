@@ -7,9 +7,13 @@ use leasehold_testbed::{self as testbed, Server as Engine};
 
 use crate::engines::Served;
 use crate::lockers::{EtcdLocker, Locker, RedisLocker, RedisRecipe, StreamLocker, Wait};
+use crate::workload::{self, Workload};
 
 /// Clients that take the locks; each holds an equal part.
 const CLIENTS: usize = 64;
+
+/// Long enough for more events than the ring keeps.
+const WARM_UP: Duration = Duration::from_secs(3);
 
 /// What one keeper of locks needs for each.
 pub(crate) struct Held {
@@ -29,12 +33,12 @@ pub(crate) async fn run(locks: usize) -> anyhow::Result<Vec<Held>> {
 async fn leasehold(locks: usize) -> anyhow::Result<Held> {
     let served = Served::start(None)?;
     let mut lockers = StreamLocker::sharing(&served.node.url(), CLIENTS).await?;
-    // What is allocated once, whatever is held, is there before the count begins.
-    let warm = take(&mut lockers, "warm", 200).await?;
+    // What is allocated once, whatever is held, is there before the count begins: buffers, and the ring of events.
+    workload::turn(Workload::Cycle, &mut lockers, WARM_UP).await?;
     let before = served.node.resident_bytes();
     let held = take(&mut lockers, "held", locks).await?;
     let bytes_each = served.node.resident_bytes().saturating_sub(before) / locks as u64;
-    drop((warm, held));
+    drop(held);
     let began = Instant::now();
     let served = served.restart();
     let ready_after = Some(began.elapsed());
@@ -105,6 +109,7 @@ async fn take<L: Locker>(lockers: &mut Vec<L>, prefix: &str, locks: usize) -> an
 /// Resident memory of an engine's first member.
 fn resident_bytes(engine: &Engine) -> anyhow::Result<u64> {
     let status = std::fs::read_to_string(format!("/proc/{}/status", engine.pid(0)))?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process has a VmRSS line")?;
+    let line =
+        status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a process has a VmRSS line")?;
     Ok(line.trim().trim_end_matches(" kB").parse::<u64>()? * 1024)
 }

@@ -61,7 +61,8 @@ pub(crate) async fn run(plan: &Plan, engines: &mut Engines) -> anyhow::Result<Ht
     eprintln!("bench: HTTP");
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
     let empty_url = format!("http://{}", listener.local_addr()?);
-    let routes = Router::new().route("/v1/locks/acquire", post(acquire)).route("/v1/locks/{id}", delete(release));
+    let routes =
+        Router::new().route("/v1/locks/acquire", post(acquire)).route("/v1/locks/{id}", delete(release));
     tokio::spawn(async { axum::serve(listener, routes).await });
     let url = engines.served(Contestant::Embedded)?.node.url();
     let seconds = plan.turn.as_secs().max(1);

@@ -17,6 +17,7 @@ mod floors;
 mod growth;
 mod held;
 mod http;
+mod instructions;
 mod lockers;
 mod measured;
 mod report;
@@ -41,6 +42,10 @@ async fn main() -> ExitCode {
 }
 
 async fn run(args: Args) -> anyhow::Result<ExitCode> {
+    if let Some(piece) = args.instructions {
+        instructions::work(piece);
+        return Ok(ExitCode::SUCCESS);
+    }
     let plan = args.plan();
     let figures = contest::run(&plan).await?;
     let text = report::markdown(&plan, &figures);
@@ -49,5 +54,10 @@ async fn run(args: Args) -> anyhow::Result<ExitCode> {
         report::write_page(page, &plan, &figures)?;
         eprintln!("bench: wrote {}", page.display());
     }
-    Ok(if plan.smoke { floors::check(&figures) } else { ExitCode::SUCCESS })
+    if !plan.smoke {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let wrong: Vec<_> = floors::check(&figures).into_iter().chain(instructions::check()?).collect();
+    wrong.iter().for_each(|line| eprintln!("bench: {line}"));
+    Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -65,7 +65,8 @@ async fn way(url: &str, pid: u32, lock_url: Option<&str>) -> anyhow::Result<Way>
     let (began, cpu_before) = (Instant::now(), cpu(pid));
     let mut tasks = Vec::new();
     for writer in 0..WRITERS {
-        let (client, places, wasted) = (Arc::clone(&pool[writer % POOL]), Arc::clone(&places), Arc::clone(&wasted));
+        let (client, places, wasted) =
+            (Arc::clone(&pool[writer % POOL]), Arc::clone(&places), Arc::clone(&wasted));
         let locker = lockers.pop();
         tasks.push(tokio::spawn(async move {
             match locker {
@@ -77,7 +78,8 @@ async fn way(url: &str, pid: u32, lock_url: Option<&str>) -> anyhow::Result<Way>
     for task in tasks {
         task.await.context("a writer panicked")??;
     }
-    let way = Way { wasted: wasted.load(Relaxed), took: began.elapsed(), cpu: cpu(pid).saturating_sub(cpu_before) };
+    let way =
+        Way { wasted: wasted.load(Relaxed), took: began.elapsed(), cpu: cpu(pid).saturating_sub(cpu_before) };
     let written: i64 = pool[0].query_one("SELECT value FROM bench_row", &[]).await?.get(0);
     anyhow::ensure!(usize::try_from(written) == Ok(WRITERS), "{written} of {WRITERS} writes are there");
     Ok(way)
@@ -106,7 +108,10 @@ async fn under_lock(mut locker: LeaseholdLocker, client: &Client) -> anyhow::Res
     let value: i64 = row.get(0);
     tokio::time::sleep(WORK).await;
     let write = "UPDATE bench_row SET value = $1, token = $2 WHERE id = 1 AND token <= $2";
-    anyhow::ensure!(client.execute(write, &[&(value + 1), &token]).await? == 1, "the fence rejected the holder");
+    anyhow::ensure!(
+        client.execute(write, &[&(value + 1), &token]).await? == 1,
+        "the fence rejected the holder"
+    );
     locker.release(held).await
 }
 

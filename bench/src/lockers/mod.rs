@@ -11,7 +11,7 @@ mod zookeeper;
 pub(crate) use etcd::EtcdLocker;
 pub(crate) use leasehold::LeaseholdLocker;
 pub(crate) use postgres::{PostgresLocker, connect as connect_postgres, prepare as prepare_postgres};
-pub(crate) use redis::{RedisLocker, Recipe as RedisRecipe};
+pub(crate) use redis::{Recipe as RedisRecipe, RedisLocker};
 pub(crate) use stream::StreamLocker;
 pub(crate) use zookeeper::ZookeeperLocker;
 

@@ -29,7 +29,8 @@ impl StreamLocker {
     pub(crate) async fn sharing(url: &str, count: usize) -> anyhow::Result<Vec<Self>> {
         let (asks, queue) = mpsc::unbounded_channel();
         let (frames, outbound) = mpsc::unbounded_channel();
-        let mut client = LocksClient::new(Endpoint::from_shared(url.to_owned())?.tcp_nodelay(true).connect().await?);
+        let mut client =
+            LocksClient::new(Endpoint::from_shared(url.to_owned())?.tcp_nodelay(true).connect().await?);
         let key: [u8; 16] = random();
         let open = pb::Open {
             resume_key: key.iter().map(|byte| format!("{byte:02x}")).collect(),

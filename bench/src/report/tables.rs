@@ -41,7 +41,8 @@ fn contest(rounds: &[(Contestant, Rounds)], text: &mut String) {
             true => who.peer().and_then(rate).map(|peer| (results.median(), peer, "its engine's recipe")),
             false => rate(Contestant::Embedded).map(|ours| (ours, results.median(), "this")),
         };
-        let times = ours.map_or(String::new(), |(ours, peer, of)| format!("{:.1} × {of}", ours / peer.max(1e-9)));
+        let times =
+            ours.map_or(String::new(), |(ours, peer, of)| format!("{:.1} × {of}", ours / peer.max(1e-9)));
         let _ = writeln!(
             text,
             "| {} | {} | {}–{} | {:.2} | {:.2} | {times} |",
@@ -56,7 +57,9 @@ fn contest(rounds: &[(Contestant, Rounds)], text: &mut String) {
 }
 
 fn held(held: &[Held], text: &mut String) {
-    text.push_str("\n### Held locks\n\n| | locks | bytes each | ready again after kill -9 |\n|---|---:|---:|---:|\n");
+    text.push_str(
+        "\n### Held locks\n\n| | locks | bytes each | ready again after kill -9 |\n|---|---:|---:|---:|\n",
+    );
     for Held { who, locks, bytes_each, ready_after } in held {
         let ready = ready_after.map_or(String::new(), |after| format!("{:.2} s", after.as_secs_f64()));
         let _ = writeln!(text, "| {who} | {} | {bytes_each} | {ready} |", number(*locks as f64));
@@ -101,7 +104,9 @@ fn shielded(shield: &Shield, text: &mut String) {
         "\n### The shield: {} writers change one PostgreSQL row\n\n| | wasted writes | database CPU | took | a second |\n|---|---:|---:|---:|---:|\n",
         number(shield.writers as f64)
     );
-    for (how, way) in [("conditional writes alone", &shield.alone), ("under a lock, with a fence", &shield.shielded)] {
+    for (how, way) in
+        [("conditional writes alone", &shield.alone), ("under a lock, with a fence", &shield.shielded)]
+    {
         let seconds = way.took.as_secs_f64();
         let _ = writeln!(
             text,

@@ -29,6 +29,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             let rate = cycles as f64 * 2.0 / RUN.as_secs_f64();
             println!("{clients:>5} clients: {rate:>9.0} commands/s, acquire p50 {p50:?}, p99 {p99:?}");
         }
+        for calls in [1, 64, 1_024] {
+            let rate = lane(&node.handle(), calls).await as f64 / RUN.as_secs_f64();
+            println!("a lane with {calls:>5} calls under way: {rate:>9.0} commands/s");
+        }
         node.shutdown().await;
         Ok(())
     })
@@ -57,6 +61,35 @@ async fn client(handle: Handle, n: usize, end: Instant) -> Vec<Duration> {
         handle.submit(call(Command::Release { lease_id })).await.expect("the journal commits");
     }
     latencies
+}
+
+/// Acquires and releases so many resources, all by one lane; gives the number of commands.
+async fn lane(handle: &Handle, calls: usize) -> u64 {
+    let end = Instant::now() + RUN;
+    let mut lane = handle.lane();
+    let names: Vec<_> =
+        (0..calls).map(|n| ResourceName::new(&format!("lane/{n}")).expect("a short name is valid")).collect();
+    let mut next: Vec<_> = names.iter().enumerate().map(|(n, name)| begin(n, name)).collect();
+    let (mut answers, mut commands) = (Vec::new(), 0);
+    while Instant::now() < end {
+        lane.send(next.drain(..));
+        lane.answers(&mut answers).await;
+        commands += answers.len() as u64;
+        for ((n, held), answer) in answers.drain(..) {
+            answer.expect("the journal commits");
+            next.push(match held {
+                Some(lease_id) => ((n, None), call(Command::Release { lease_id })),
+                None => begin(n, &names[n]),
+            });
+        }
+    }
+    commands
+}
+
+/// The next acquire of a resource, with what its answer is to be followed by.
+fn begin(n: usize, name: &ResourceName) -> ((usize, Option<LeaseId>), Call) {
+    let lease_id = LeaseId::from_bytes(random());
+    ((n, Some(lease_id)), call(acquire(name.clone(), lease_id)))
 }
 
 fn call(command: Command) -> Call {
