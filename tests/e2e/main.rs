@@ -9,6 +9,5 @@ mod directory;
 mod full_disk;
 mod kill9;
 mod restart;
-mod rolling;
 mod stall;
 mod waiters;

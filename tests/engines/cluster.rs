@@ -105,6 +105,13 @@ impl Cluster {
         self.nodes[index].take().expect("it runs").kill9();
     }
 
+    /// Stops a node in order and starts it again.
+    pub(crate) fn restart_node(&mut self, index: usize) {
+        let ended = self.nodes[index].take().expect("it runs").stop();
+        assert!(ended.success(), "it stops in order: {ended}");
+        self.start_node(index);
+    }
+
     /// Ends all nodes, as crashes would.
     pub(crate) fn kill_all(&mut self) {
         self.nodes.iter_mut().filter_map(Option::take).for_each(Server::kill9);

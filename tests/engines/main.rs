@@ -17,5 +17,6 @@ mod history;
 mod kill_active;
 mod load;
 mod partitions;
+mod rolling;
 mod unknown;
 mod zombie_node;

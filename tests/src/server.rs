@@ -87,11 +87,12 @@ impl Server {
 
     /// Waits until it says that it is ready.
     pub fn wait_ready(&mut self) {
-        let mut http = self.http();
-        until("a server to be ready", READY, || {
+        let (mut http, watch) = (self.http(), Stopwatch::start());
+        until("a server to be ready", 2 * READY, || {
             if let Some(status) = self.ended() {
                 panic!("the server ended with {status}:\n{}", self.log());
             }
+            assert!(watch.elapsed() < READY, "not ready after {READY:?}:\n{}", self.log());
             http.get("/readyz").ok().filter(|answer| answer.status == 200)
         });
     }
@@ -165,6 +166,16 @@ impl Server {
     pub fn stop(mut self) -> ExitStatus {
         self.signal(Signal::TERM);
         self.process.wait().unwrap()
+    }
+
+    /// Time on any processor, its own and the kernel's for it.
+    pub fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        // The name, in brackets, may hold spaces; after it the fields are plain.
+        let fields: Vec<&str> =
+            stat.rsplit(')').next().expect("a process has a name").split_whitespace().collect();
+        let ticks: u64 = fields[11..13].iter().map(|ticks| ticks.parse::<u64>().unwrap()).sum();
+        Duration::from_millis(ticks * 1_000 / rustix::param::clock_ticks_per_second())
     }
 
     /// Resident memory in bytes.

@@ -23,6 +23,11 @@ const DRILLS: &[Drill] = &[
         engines: "postgres etcd etcd3 zookeeper redis",
     },
     Drill {
+        name: "rolling",
+        about: "restarts of three nodes in order, one after the other, under load of the Rust client",
+        engines: "postgres etcd",
+    },
+    Drill {
         name: "zombie-node",
         about: "SIGSTOP of the active node until another has taken over (F6)",
         engines: "postgres etcd zookeeper redis",

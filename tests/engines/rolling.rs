@@ -9,10 +9,14 @@ use leasehold_tests::until;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 
-use crate::take_over::{Cluster, NODES, etcd_url};
+use crate::cluster::{Cluster, Program};
+use crate::drill::Drill;
+use crate::engine::{Engine, Kind};
 
 /// Longer than a node that stops in order leaves the others waiting, and short enough that a lost lease would show.
 const TTL: Duration = Duration::from_secs(6);
+const NODES: usize = 3;
+const ROUNDS: u64 = 1;
 const TASKS: u64 = 8;
 const HELD: usize = 4;
 /// Cycles between two restarts.
@@ -50,21 +54,23 @@ fn loads_go_on(loads: &[JoinHandle<()>], done: &AtomicU64) {
     });
 }
 
-#[expect(clippy::print_stdout, reason = "what was done")]
-fn a_rolling_restart(url: &str, name: &str) {
-    let mut cluster = Cluster::start(url);
+fn drill(kind: Kind) {
+    let Drill { times, .. } = Drill::begin("rolling", kind.name(), ROUNDS);
+    let engine = Engine::start(kind);
+    let mut cluster = Cluster::start(Program::Leasehold, vec![engine.url(); NODES]);
     let runtime = Runtime::new().unwrap();
     let _inside = runtime.enter();
-    let client = cluster.urls().into_iter().fold(Client::builder(), |builder, url| builder.endpoint(url));
+    let nodes = cluster.addresses().into_iter();
+    let client = nodes.fold(Client::builder(), |builder, node| builder.endpoint(format!("http://{node}")));
     let client = client.patience(Duration::from_secs(30)).build().unwrap();
     let guards = runtime.block_on(held(&client));
     let (stop, done) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
     let loads: Vec<_> = (0..TASKS)
         .map(|task| tokio::spawn(cycle(client.clone(), task, Arc::clone(&stop), Arc::clone(&done))))
         .collect();
-    for index in 0..NODES {
+    for round in 0..times * NODES as u64 {
         loads_go_on(&loads, &done);
-        cluster.restart_node(index);
+        cluster.restart_node(round as usize % NODES);
     }
     loads_go_on(&loads, &done);
     stop.store(true, Relaxed);
@@ -75,17 +81,15 @@ fn a_rolling_restart(url: &str, name: &str) {
         assert_eq!(guard.token().ok(), Some(token), "a lease was lost: {:?}", guard.state());
         runtime.block_on(guard.release()).unwrap();
     }
-    println!("{name}: {} cycles through a rolling restart", done.load(Relaxed));
+    println!("{}: {} cycles through {times} rolling restarts", kind.name(), done.load(Relaxed));
 }
 
 #[test]
-fn a_rolling_restart_on_postgres_fails_no_call_and_loses_no_lease() {
-    let engine = leasehold_testbed::postgres();
-    a_rolling_restart(engine.url(), "postgres");
+fn postgres() {
+    drill(Kind::Postgres);
 }
 
 #[test]
-fn a_rolling_restart_on_etcd_fails_no_call_and_loses_no_lease() {
-    let engine = leasehold_testbed::etcd();
-    a_rolling_restart(&etcd_url(&engine), "etcd");
+fn etcd() {
+    drill(Kind::Etcd);
 }
