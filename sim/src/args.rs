@@ -1,5 +1,6 @@
 //! What was typed.
 
+use leasehold_sim::model::Scope;
 use leasehold_sim::{Mistake, Options};
 
 pub(crate) const USAGE: &str = "\
@@ -11,7 +12,9 @@ usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults 
        cargo xtask sim --gate [--seeds N]
                                          every deliberate mistake: caught by which promise, after how many seeds
        cargo xtask sim --matrix [--seeds N]
-                                         the same with each promise switched off: what slips through";
+                                         the same with each promise switched off: what slips through
+       cargo xtask sim --model [--goal] [--mistake NAME] [--ticks N] [--takeovers N] [--asks N]
+                                         every interleaving of a small world; --goal: of a larger one, for hours";
 
 /// What is to be done.
 pub(crate) enum Task {
@@ -20,6 +23,7 @@ pub(crate) enum Task {
     Catch { seeds: u64 },
     Gate { seeds: u64 },
     Matrix { seeds: u64 },
+    Model { scope: Scope },
 }
 
 pub(crate) struct Args {
@@ -34,6 +38,7 @@ impl Args {
         let (mut options, mut history) = (Options::default(), None);
         let (mut seed, mut faults, mut seconds, mut seeds, mut verb) =
             (None, 1_000_000, u64::MAX, None, None);
+        let mut scope = Scope::FLOOR;
         while let Some(word) = words.next() {
             let mut number = || {
                 let value = words.next().ok_or(format!("{word} needs a value"))?;
@@ -46,7 +51,11 @@ impl Args {
                 "--from" => options.seed = number()?,
                 "--most-faults" => options.most_faults = Some(number()?),
                 "--calm-network" => options.calm_network = true,
-                "--gate" | "--matrix" | "--catch" => verb = Some(word),
+                "--goal" => scope = Scope::GOAL,
+                "--ticks" => scope.ticks = small(number()?),
+                "--takeovers" => scope.takeovers = small(number()?),
+                "--asks" => scope.asks = small(number()?),
+                "--gate" | "--matrix" | "--catch" | "--model" => verb = Some(word),
                 "--mistake" => {
                     let name = words.next().ok_or("--mistake needs a name")?;
                     options.mistake = Some(Mistake::parse(&name).ok_or(format!("no mistake {name}"))?);
@@ -58,6 +67,7 @@ impl Args {
         }
         let task = match (verb.as_deref(), seed) {
             (Some("--gate"), _) => Task::Gate { seeds: seeds.unwrap_or(100) },
+            (Some("--model"), _) => Task::Model { scope: Scope { mistake: options.mistake, ..scope } },
             (Some("--matrix"), _) => Task::Matrix { seeds: seeds.unwrap_or(30) },
             (Some(_), _) => Task::Catch { seeds: seeds.unwrap_or(100) },
             (None, Some(seed)) => {
@@ -68,4 +78,8 @@ impl Args {
         };
         Ok(Self { task, options, history })
     }
+}
+
+fn small(number: u64) -> u8 {
+    u8::try_from(number).unwrap_or(u8::MAX)
 }

@@ -29,7 +29,7 @@ impl World {
         if self.phase != Phase::Faulty {
             return;
         }
-        let next = self.now + self.chance.within(20, 900) * MS;
+        let next = self.now + self.chance.within(20, self.fault_gap_ms) * MS;
         self.push(next, Event::Fault);
         if self.fault_budget == 0 {
             return;

@@ -59,8 +59,9 @@ impl World {
         self.must_be("L3", active.is_some(), || "no node serves at the end".to_owned());
         let Some(active) = active else { return };
         self.check_table(active);
-        let life = self.nodes[active].life;
-        let follows = self.watchers.iter().all(|watcher| watcher.node == Some((active, life)));
+        let is_served =
+            |node: Option<(usize, u64)>| node.is_some_and(|(node, life)| self.nodes[node].serves_in(life));
+        let follows = self.watchers.iter().all(|watcher| is_served(watcher.node));
         self.must_be("L8", follows, || "a watcher was left behind".to_owned());
         self.judge_orphans(active);
     }

@@ -13,12 +13,14 @@
 mod chance;
 mod client;
 mod clock;
+mod disk;
 mod engine;
 mod event;
 mod faults;
 mod fence;
 mod judge;
 mod mistake;
+pub mod model;
 mod net;
 mod node;
 mod options;

@@ -3,6 +3,7 @@
 
 mod args;
 mod gate;
+mod interleavings;
 mod many;
 mod one;
 
@@ -25,6 +26,7 @@ fn main() -> ExitCode {
         Task::Catch { seeds } => gate::catch(&args.options, *seeds),
         Task::Gate { seeds } => gate::table(*seeds),
         Task::Matrix { seeds } => gate::matrix(*seeds),
+        Task::Model { scope } => interleavings::explore(*scope),
     };
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

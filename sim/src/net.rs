@@ -32,7 +32,8 @@ impl Mix {
             return Arrivals { faults: 1, ..Arrivals::default() };
         }
         if draw < self.drop + self.duplicate {
-            let second = usual + chance.within(1, 40 * MS);
+            let most = if chance.per_mille(150) { 3 * SECOND } else { 40 * MS };
+            let second = usual + chance.within(1, most);
             return Arrivals { first: Some(usual), second: Some(second), faults: 1 };
         }
         if draw < self.drop + self.duplicate + self.late {

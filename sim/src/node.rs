@@ -72,6 +72,11 @@ impl Node {
         matches!(self.role, Role::Active(_))
     }
 
+    /// Whether it serves, in this life.
+    pub(crate) fn serves_in(&self, life: u64) -> bool {
+        self.is_active() && self.life == life
+    }
+
     pub(crate) fn active(&mut self) -> Option<&mut Active> {
         match &mut self.role {
             Role::Active(active) => Some(active),
@@ -103,6 +108,7 @@ impl World {
         for (client, op) in active.into_calls() {
             self.send_answer(ix, client, op, None, Err(SubmitError::OutcomeUnknown("reset".to_owned())));
         }
+        self.attach_watchers();
     }
 
     /// A timer of this node has come.

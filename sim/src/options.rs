@@ -34,6 +34,8 @@ pub(crate) struct Kind {
     pub(crate) wide_clocks: bool,
     /// Ttls of a minute and more, of which notes are made.
     pub(crate) long_lives: bool,
+    /// Longest time between two drawn faults.
+    pub(crate) fault_gap_ms: u64,
     /// The engine loses acknowledged writes half-way.
     pub(crate) regresses: bool,
 }
@@ -45,6 +47,11 @@ impl Options {
     /// The run of this seed.
     pub fn of(seed: u64) -> Self {
         Self { seed, ..Self::default() }
+    }
+
+    /// Every eighth seed is a run on a disk that loses power and flips bits.
+    pub(crate) fn is_disk(&self) -> bool {
+        self.seed % 8 == 7 && self.mistake.is_none()
     }
 
     pub(crate) fn kind(&self, chance: &mut Chance) -> Kind {
@@ -60,7 +67,8 @@ impl Options {
             mix: if self.calm_network { Mix::default() } else { mix },
             wide_clocks: chance.per_mille(150),
             long_lives,
-            regresses: chance.per_mille(60),
+            fault_gap_ms: if long_lives { 9_000 } else { 900 },
+            regresses: chance.per_mille(100),
         }
     }
 

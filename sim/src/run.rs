@@ -2,6 +2,7 @@
 
 use leasehold_history::Record;
 
+use crate::disk::DiskWorld;
 use crate::options::Options;
 use crate::world::{Failure, World};
 
@@ -28,6 +29,9 @@ pub struct Outcome {
 
 /// Runs one seed to its end.
 pub fn run(options: &Options) -> Outcome {
+    if options.is_disk() {
+        return run_disk(options);
+    }
     let mut world = World::new(options);
     world.run();
     Outcome {
@@ -39,6 +43,21 @@ pub fn run(options: &Options) -> Outcome {
         unknowns: world.unknowns,
         expiries: world.expiries,
         records: world.into_records(),
+    }
+}
+
+fn run_disk(options: &Options) -> Outcome {
+    let mut world = DiskWorld::new(options);
+    world.run();
+    Outcome {
+        failure: world.failure,
+        trace: world.trace.hash(),
+        faults: world.faults,
+        commands: world.commands,
+        takeovers: 0,
+        unknowns: 0,
+        expiries: 0,
+        records: world.records.unwrap_or_default(),
     }
 }
 

@@ -67,6 +67,7 @@ pub(crate) struct World {
     /// Of a promised ttl clients trust so many hundredths, beyond what they leave out for drift anyway.
     pub(crate) trust: u32,
     pub(crate) long_lives: bool,
+    pub(crate) fault_gap_ms: u64,
     pub(crate) faults: u64,
     pub(crate) fault_budget: u64,
     pub(crate) commands: u64,
@@ -130,6 +131,7 @@ impl World {
             watchers: (0..2).map(|n| Watcher { name: format!("w{n}").into(), node: None }).collect(),
             trust: if kind.wide_clocks { 83 } else { 100 },
             long_lives: kind.long_lives,
+            fault_gap_ms: kind.fault_gap_ms,
             faults: 0,
             fault_budget: options.most_faults.unwrap_or(u64::MAX),
             commands: 0,
@@ -463,18 +465,23 @@ impl World {
         }
     }
 
-    /// Watchers follow the node that serves now.
-    pub(crate) fn attach_watchers(&mut self, ix: usize) {
+    /// Watchers whose node does not serve any more go to one that does.
+    pub(crate) fn attach_watchers(&mut self) {
+        let serving = self.nodes.iter().rposition(Node::is_active);
+        let Some(ix) = serving else { return };
         let life = self.nodes[ix].life;
-        let Some(active) = self.nodes[ix].active() else { return };
-        let slot = active.state.tail().slot.0 + 1;
         if self.mistake == Some(Mistake::WatchersForgotten) && self.takeovers > 1 {
             return;
         }
+        let Some(slot) = self.nodes[ix].active().map(|active| active.state.tail().slot.0 + 1) else { return };
         for watcher in 0..self.watchers.len() {
-            self.watchers[watcher].node = Some((ix, life));
-            let stream = Arc::clone(&self.watchers[watcher].name);
-            self.record(Record::Compacted { at: self.now, stream, slot });
+            let is_served =
+                self.watchers[watcher].node.is_some_and(|(node, life)| self.nodes[node].serves_in(life));
+            if !is_served {
+                self.watchers[watcher].node = Some((ix, life));
+                let stream = Arc::clone(&self.watchers[watcher].name);
+                self.record(Record::Compacted { at: self.now, stream, slot });
+            }
         }
     }
 

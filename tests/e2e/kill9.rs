@@ -1,12 +1,14 @@
 //! kill -9 under load (F3): nothing that was acknowledged is lost, tokens only grow, waiters recover by asking again.
 //!
-//! `cargo xtask drill kill9 KILLS` runs it for longer; `LEASEHOLD_SEED` repeats a run.
+//! `cargo xtask drill kill9 KILLS` runs it for longer, `LEASEHOLD_KILL_EVERY_MS` lets every life last that long; what
+//! clients asked and were told is written to a history, which the checker judges; `LEASEHOLD_SEED` repeats a run.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use leasehold_history::{Answer, Call, Checker, FileVerdict, Id, Record, Writer, check_file};
 use leasehold_tests::{Http, Seed, Server, Stopwatch, free_port, until};
 use serde_json::{Value, json};
 
@@ -14,6 +16,58 @@ const KILLS: u64 = 30;
 const WORKERS: u64 = 6;
 const WAITERS: u64 = 3;
 const TTL_MS: u64 = 120_000;
+
+/// The history of the drill.
+struct Story {
+    writer: Writer,
+    watch: Stopwatch,
+    ops: AtomicU64,
+}
+
+impl Story {
+    fn at(&self) -> u64 {
+        u64::try_from(self.watch.elapsed().as_micros()).unwrap()
+    }
+
+    fn asks(&self, client: &str, call: Call) -> u64 {
+        let op = self.ops.fetch_add(1, Ordering::Relaxed);
+        self.writer.write(&Record::Invoke { at: self.at(), op, client: client.into(), call }).unwrap();
+        op
+    }
+
+    fn told(&self, op: u64, answer: Answer) {
+        self.writer.write(&Record::Answer { at: self.at(), op, epoch: None, answer }).unwrap();
+    }
+
+    fn acquires(&self, client: &str, resource: &str, lease: &str) -> u64 {
+        self.asks(client, Call::Acquire { resource: resource.into(), lease: id(lease), session: None })
+    }
+
+    fn releases(&self, client: &str, lease: &str) -> u64 {
+        self.asks(client, Call::Release { lease: id(lease) })
+    }
+}
+
+fn id(lease: &str) -> Id {
+    Id::parse(lease).unwrap()
+}
+
+/// How long the server lives between kills, and how much of what is acquired stays held meanwhile.
+#[derive(Clone, Copy)]
+struct Pace {
+    every: Option<Duration>,
+    keep_one_of: u64,
+}
+
+impl Pace {
+    /// In a long drill almost everything is given back, else the checks of what is held would take over.
+    fn from_env() -> Self {
+        match std::env::var("LEASEHOLD_KILL_EVERY_MS") {
+            Ok(ms) => Self { every: Some(Duration::from_millis(ms.parse().unwrap())), keep_one_of: 128 },
+            Err(_) => Self { every: None, keep_one_of: 2 },
+        }
+    }
+}
 
 /// What clients were told, as they would have written it down.
 #[derive(Default)]
@@ -41,21 +95,29 @@ fn kill9_under_load_loses_nothing_that_was_acknowledged() {
     let hot_tokens = Mutex::new(Vec::new());
     let mut told = Told::default();
     let mut slowest = Duration::ZERO;
+    let pace = Pace::from_env();
+    let file = dir.path().join("history.jsonl");
+    let story =
+        Story { writer: Writer::create(&file).unwrap(), watch: Stopwatch::start(), ops: AtomicU64::new(0) };
+    let mut loaded = Duration::ZERO;
 
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
         for number in 0..WAITERS {
             let (seed, stop, count, tokens) = (seed.part(1_000 + number), &stop, &handed_over, &hot_tokens);
-            scope.spawn(move || wait_again_and_again(port, seed, stop, count, tokens));
+            let story = &story;
+            scope.spawn(move || wait_again_and_again(port, seed, stop, count, tokens, story));
         }
         let mut server = Server::start_on(port, &data);
         for round in 0..kills {
-            load_and_kill(server, &seed.part(round), round, &mut told);
+            let watch = Stopwatch::start();
+            load_and_kill(server, &seed.part(round), round, &mut told, pace, &story);
+            loaded += watch.elapsed();
             let watch = Stopwatch::start();
             server = Server::start_on(port, &data);
             slowest = slowest.max(watch.elapsed());
-            settle(&mut server.http(), &mut told);
-            check(&mut server.http(), &told, round);
+            settle(&mut server.http(), &mut told, &story);
+            check(&mut server.http(), &told, round, &story);
         }
         let before = handed_over.load(Ordering::Relaxed);
         until("waiters to be served after the last restart", Duration::from_secs(30), || {
@@ -70,7 +132,17 @@ fn kill9_under_load_loses_nothing_that_was_acknowledged() {
     tokens.sort_unstable();
     tokens.dedup();
     assert_eq!(tokens.len(), count, "every token was told for one grant only");
-    println!("{kills} kills, {count} grants acknowledged, slowest restart {slowest:?}");
+    #[expect(clippy::cast_precision_loss, reason = "for people")]
+    let rate = count as f64 / loaded.as_secs_f64();
+    println!(
+        "{kills} kills, {count} grants acknowledged, {rate:.0} a second under load, slowest restart {slowest:?}"
+    );
+    match check_file(&file, Checker::default()).unwrap() {
+        FileVerdict::Held(verdict) => {
+            println!("{} records, {} unknown outcomes, every promise held", verdict.records, verdict.unknown);
+        }
+        FileVerdict::Broken { violation, excerpt } => panic!("{violation}\n{excerpt:#?}"),
+    }
 }
 
 /// A failed check must not leave the waiters asking for ever.
@@ -83,7 +155,7 @@ impl Drop for StopOnDrop<'_> {
 }
 
 /// Lets the workers work until a number of grants drawn from the seed was acknowledged, then kills the server.
-fn load_and_kill(server: Server, seed: &Seed, round: u64, told: &mut Told) {
+fn load_and_kill(server: Server, seed: &Seed, round: u64, told: &mut Told, pace: Pace, story: &Story) {
     let enough = 20 + seed.part(7).below(400);
     let acknowledged = AtomicU64::new(0);
     let port = server.port();
@@ -91,11 +163,14 @@ fn load_and_kill(server: Server, seed: &Seed, round: u64, told: &mut Told) {
         let workers: Vec<_> = (0..WORKERS)
             .map(|number| {
                 let (seed, acknowledged) = (seed.part(100 + number), &acknowledged);
-                scope.spawn(move || work(port, seed, &format!("r/{round}/{number}"), acknowledged))
+                let prefix = format!("r/{round}/{number}");
+                scope.spawn(move || work(port, seed, &prefix, acknowledged, pace.keep_one_of, story))
             })
             .collect();
-        until("acknowledged grants", Duration::from_secs(30), || {
-            (acknowledged.load(Ordering::Relaxed) >= enough).then_some(())
+        let watch = Stopwatch::start();
+        until("acknowledged grants", Duration::from_secs(30), || match pace.every {
+            Some(every) => (watch.elapsed() >= every).then_some(()),
+            None => (acknowledged.load(Ordering::Relaxed) >= enough).then_some(()),
         });
         server.kill9();
         for worker in workers {
@@ -105,39 +180,59 @@ fn load_and_kill(server: Server, seed: &Seed, round: u64, told: &mut Told) {
 }
 
 /// Acquires, and gives half of it back, until the connection breaks.
-fn work(port: u16, mut seed: Seed, prefix: &str, acknowledged: &AtomicU64) -> Told {
+fn work(
+    port: u16,
+    mut seed: Seed,
+    prefix: &str,
+    acknowledged: &AtomicU64,
+    keep_one_of: u64,
+    story: &Story,
+) -> Told {
     let mut http = Http::new(port);
     let mut told = Told::default();
     for number in 0.. {
         let (resource, lease) = (format!("{prefix}/{number}"), seed.uuid());
+        let op = story.acquires(prefix, &resource, &lease);
         let Ok(granted) = http.acquire(&resource, &lease, TTL_MS) else {
             told.acquiring.insert(resource, lease);
             break;
         };
         assert!(granted.is_acquired(), "nobody else wants {resource}: {}", granted.body);
         let token = granted.token();
+        story.told(op, Answer::Granted { token, ttl_ms: TTL_MS });
         told.tokens.push(token);
         acknowledged.fetch_add(1, Ordering::Relaxed);
-        if seed.below(2) == 0 {
+        if seed.below(keep_one_of) == 0 {
             told.held.insert(resource, (lease, token));
-        } else if http.delete(&format!("/v1/locks/{lease}")).is_err() {
-            told.releasing.insert(resource, (lease, token));
-            break;
+            continue;
+        }
+        let op = story.releases(prefix, &lease);
+        match http.delete(&format!("/v1/locks/{lease}")) {
+            Ok(released) => story.told(op, Answer::Released { token: released.token() }),
+            Err(_) => {
+                told.releasing.insert(resource, (lease, token));
+                break;
+            }
         }
     }
     told
 }
 
 /// Asks again with the same ids what had no answer; each must now have one.
-fn settle(http: &mut Http, told: &mut Told) {
+fn settle(http: &mut Http, told: &mut Told, story: &Story) {
     for (resource, lease) in std::mem::take(&mut told.acquiring) {
+        let op = story.acquires("settling", &resource, &lease);
         let granted = http.acquire(&resource, &lease, TTL_MS).unwrap();
         assert!(granted.is_acquired(), "asking again is the same acquire: {}", granted.body);
+        let ttl_ms = granted.json()["ttlMs"].as_u64().unwrap();
+        story.told(op, Answer::Granted { token: granted.token(), ttl_ms });
         told.tokens.push(granted.token());
         told.held.insert(resource, (lease, granted.token()));
     }
     for (resource, (lease, token)) in std::mem::take(&mut told.releasing) {
+        let op = story.releases("settling", &lease);
         let released = http.delete(&format!("/v1/locks/{lease}")).unwrap();
+        story.told(op, Answer::Released { token: released.token() });
         assert_eq!((released.status, released.token()), (200, token), "{resource}: {}", released.body);
     }
 }
@@ -171,18 +266,27 @@ fn wait_again_and_again(
     stop: &AtomicBool,
     count: &AtomicU64,
     tokens: &Mutex<Vec<u64>>,
+    story: &Story,
 ) {
     let mut http = Http::new(port);
     while !stop.load(Ordering::Relaxed) {
         let lease = seed.uuid();
         let body = json!({ "resource": "hot", "ownerId": "waiter", "leaseId": lease, "ttlMs": 10_000, "waitMs": 60_000 });
+        // One attempt or many: asked under one id from here on, and answered once.
+        let op = story.acquires("waiter", "hot", &lease);
         let Some(granted) = ask_until_answered(stop, || http.post("/v1/locks/acquire", &body)) else {
             return;
         };
         assert_eq!(granted["acquired"], json!(true), "{granted}");
-        tokens.lock().unwrap().push(granted["fencingToken"].as_u64().unwrap());
+        let token = granted["fencingToken"].as_u64().unwrap();
+        // The wait may have been longer than the ttl: nothing is promised from its beginning on.
+        story.told(op, Answer::Granted { token, ttl_ms: 0 });
+        tokens.lock().unwrap().push(token);
         count.fetch_add(1, Ordering::Relaxed);
-        ask_until_answered(stop, || http.delete(&format!("/v1/locks/{lease}")));
+        let op = story.releases("waiter", &lease);
+        if ask_until_answered(stop, || http.delete(&format!("/v1/locks/{lease}"))).is_some() {
+            story.told(op, Answer::Released { token });
+        }
     }
 }
 

@@ -327,6 +327,20 @@ macro_rules! hex {
             }
         }
 
+        impl $name {
+            /// The bytes that these hexadecimal digits name; hyphens, as UUIDs have them, are passed over.
+            pub fn parse(text: &str) -> Option<Self> {
+                let digits: Option<Vec<u32>> =
+                    text.chars().filter(|c| *c != '-').map(|c| c.to_digit(16)).collect();
+                let digits = digits.filter(|digits| digits.len() == 2 * $bytes)?;
+                let mut bytes = [0; $bytes];
+                for (byte, pair) in bytes.iter_mut().zip(digits.chunks(2)) {
+                    *byte = u8::try_from(pair[0] << 4 | pair[1]).ok()?;
+                }
+                Some(Self(bytes))
+            }
+        }
+
         impl Serialize for $name {
             fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
                 to.collect_str(self)
@@ -334,7 +348,6 @@ macro_rules! hex {
         }
 
         impl<'de> Deserialize<'de> for $name {
-            /// Hexadecimal digits; hyphens, as UUIDs have them, are passed over.
             fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
                 let text = <std::borrow::Cow<'_, str>>::deserialize(from)?;
                 let digits: Vec<char> = text.chars().filter(|c| *c != '-').collect();

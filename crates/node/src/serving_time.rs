@@ -42,7 +42,7 @@ impl ServingTime {
     /// What to decide commands with, as of the last look: the next whole millisecond. Deadlines are counted from it, and
     /// one counted from a time before the command came would be up to a millisecond early.
     pub fn now(&self) -> Now {
-        let begun = u64::from(self.served.subsec_nanos() % 1_000_000 > 0);
+        let begun = u64::from(!self.served.subsec_nanos().is_multiple_of(1_000_000));
         Now { time: Time(whole_ms(self.served) + begun), wall: self.last.wall }
     }
 

@@ -90,7 +90,7 @@ impl World {
     /// The first round after taking over.
     pub(crate) fn took_over(&mut self, ix: usize) {
         self.takeovers += 1;
-        self.attach_watchers(ix);
+        self.attach_watchers();
         self.pump(ix);
     }
 
@@ -110,7 +110,7 @@ impl World {
             if mistake == Some(Mistake::ReadsFromMemory) { active.take_reads(now) } else { Vec::new() };
         active.take_inbox(now);
         if !active.is_resigning && mistake != Some(Mistake::NothingExpires) {
-            active.state.tick(now, TICK_MOST);
+            active.state.tick(active.time.due(), TICK_MOST);
         }
         active.rounds += 1;
         let is_checked = active.rounds.is_multiple_of(TABLE_CHECKED_EVERY);
@@ -277,6 +277,7 @@ impl World {
         for (client, op) in waiting.collect::<Vec<_>>() {
             self.send_answer(ix, client, op, None, Err(SubmitError::NotActive));
         }
+        self.attach_watchers();
         if matches!(self.nodes[ix].role, Role::Down) {
             let at = self.now + self.chance.within(100, 2_000) * MS;
             self.push(at, Event::Start { node: ix });
@@ -305,10 +306,12 @@ impl World {
     }
 
     fn set_active_timer(&mut self, ix: usize, local: Duration) {
+        let stands_still = self.mistake == Some(Mistake::NothingExpires);
         let node = &mut self.nodes[ix];
         let clock = node.clock;
         let Some(active) = node.active() else { return };
-        let deadline = active.state.next_deadline().map(|deadline| active.time.monotonic_at(deadline));
+        let next = active.state.next_deadline().filter(|_| !active.is_resigning && !stands_still);
+        let deadline = next.map(|deadline| active.time.monotonic_at(deadline));
         let heartbeat = local + HEARTBEAT;
         let at = deadline.map_or(heartbeat, |deadline| deadline.min(heartbeat));
         self.set_node_timer(ix, clock.when(at));

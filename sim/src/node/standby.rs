@@ -35,6 +35,11 @@ impl World {
     pub(crate) fn look(&mut self, ix: usize) {
         let local = self.nodes[ix].clock.read(self.now).monotonic;
         let chance = self.chance.unit();
+        // A node waits for its claim before it looks again.
+        if self.standby(ix).claiming.is_some() {
+            let at = self.nodes[ix].clock.when(local + LOOK);
+            return self.set_node_timer(ix, at);
+        }
         let seen = if self.nodes[ix].is_cut { Err(no_answer()) } else { self.follow(ix) };
         match seen {
             Ok(()) => {}

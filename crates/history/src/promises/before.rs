@@ -9,7 +9,7 @@ use crate::record::Record;
 pub(crate) fn of(record: &Record) -> &'static [Promise] {
     use Promise::{S1, S2, S3, S4, S5, S7, S8, S9, S11, S12, S13, S14, S17, S18, S19};
     match record {
-        Record::Answer { .. } => &[S17, S3, S5, S7, S9, S11, S12, S13, S19],
+        Record::Answer { .. } => &[S17, S13, S3, S5, S7, S9, S11, S12, S19],
         Record::Fence { .. } => &[S4],
         Record::Commit { .. } => &[S18, S8, S7, S2, S1, S9, S12],
         Record::Event { .. } => &[S14],
