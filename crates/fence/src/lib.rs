@@ -12,7 +12,8 @@
 //! - [`Admitted`] is the proof of a check, bound to the open transaction: write paths take it, so that a write without
 //!   a check does not compile.
 //!
-//! Adapters stand behind features of the same name; none is on by default.
+//! Adapters stand behind features of the same name; none is on by default. `proxy` fences a service that nobody can
+//! change, `storage` is a service with a fence; `rollout` switches fences on by stages, in one process or many.
 //!
 //! What it does not do: it never asks the lock service, knows no deadline and no clock. It cannot help a thing that
 //! can compare nothing at all; such a thing has no fence, whatever stands before it.

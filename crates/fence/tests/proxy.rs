@@ -93,7 +93,9 @@ struct Running {
 
 async fn start(books: &Books, state: &str, stage: Stage, drain: Duration) -> Running {
     let naming = Naming::path("/books/{what}", "books").unwrap();
-    let config = Config::new(Upstream::parse(&books.url).unwrap(), naming).drain(drain);
+    let mut config = Config::new(Upstream::parse(&books.url).unwrap(), naming).drain(drain);
+    // However busy the machine is, nobody gives up waiting.
+    config.patience = LONG;
     let metrics = Arc::new(FenceMetrics::default());
     let rollout = Arc::new(Rollout::new(stage, metrics.clone(), || WallTime(0)));
     let proxy = Proxy::new(config, open(state).await.unwrap(), rollout, metrics);

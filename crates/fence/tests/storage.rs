@@ -6,7 +6,7 @@ mod support;
 #[path = "support/web.rs"]
 mod web;
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -197,7 +197,10 @@ async fn child() {
     let Some(directory) = std::env::var_os("LEASEHOLD_TEST_STORAGE") else { return };
     let url = start(Path::new(&directory)).await;
     println!("serving {url}");
-    std::future::pending::<()>().await;
+    // It ends with the test that started it, which holds the other end, however that ends.
+    let parent = tokio::task::spawn_blocking(|| std::io::stdin().read(&mut [0]));
+    let _ = parent.await;
+    std::process::exit(0);
 }
 
 /// The child, killed with SIGKILL when it is dropped.
@@ -213,7 +216,8 @@ impl Drop for Process {
 fn spawn(directory: &Path) -> (Process, String) {
     let mut command = Command::new(std::env::current_exe().unwrap());
     command.args(["--exact", "child", "--nocapture"]).env("LEASEHOLD_TEST_STORAGE", directory);
-    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let child = Process(child);
     let url = lines.map_while(Result::ok).find_map(|line| Some(line.split_once("serving ")?.1.to_owned()));

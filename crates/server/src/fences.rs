@@ -141,7 +141,7 @@ impl Fences {
         let (now, reports) = (self.now(), self.reports.read().unwrap_or_else(PoisonError::into_inner));
         let Some(prefixes) = reports.prefixes.get(tenant) else { return false };
         let fits = |(prefix, last): (&String, &Reported)| {
-            last.enforces && name.starts_with(prefix.as_str()) && now.saturating_sub(last.at) < COUNTS_FOR
+            last.enforces && begins(name, prefix) && now.saturating_sub(last.at) < COUNTS_FOR
         };
         prefixes.iter().any(fits)
     }
@@ -150,6 +150,12 @@ impl Fences {
     fn now(&self) -> Duration {
         self.clock.read().boottime
     }
+}
+
+/// Whether a name begins with these whole parts: `books` is the beginning of `books/2026`, and not of `bookshelf`.
+fn begins(name: &str, prefix: &str) -> bool {
+    let whole = prefix.is_empty() || prefix.ends_with(['/', ':']);
+    name.strip_prefix(prefix).is_some_and(|rest| whole || rest.is_empty() || rest.starts_with(['/', ':']))
 }
 
 impl Reports {
@@ -165,6 +171,25 @@ impl Reports {
             && let Some(oldest) = self.order.pop_front()
         {
             self.rejections.remove(&oldest);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::begins;
+
+    #[test]
+    fn a_prefix_ends_where_a_part_of_a_name_ends() {
+        for (prefix, name) in
+            [("", "a"), ("books", "books"), ("books", "books/1"), ("books/", "books/1"), ("a", "a:b")]
+        {
+            assert!(begins(name, prefix), "{prefix} {name}");
+        }
+        for (prefix, name) in
+            [("books", "bookshelf"), ("books/", "books"), ("books/1", "books/12"), ("b", "a")]
+        {
+            assert!(!begins(name, prefix), "{prefix} {name}");
         }
     }
 }

@@ -1,7 +1,6 @@
 //! Reports to the lock service: that a fence is at work, and what it rejected.
 //!
-//! [`Reports`] is an [`Observer`]: it remembers rejected stale tokens by prefix. Every minute or so
-//! [`Reports::take`] gives what is to be told, one [`Report`] for each declared prefix; [`Report::body`] is the body of
+//! [`Reports`] is an [`Observer`]: it remembers rejected stale tokens by prefix. [`Reports::take`] gives what is to be told, one [`Report`] for each declared prefix; [`Report::body`] is the body of
 //! `POST /v1/fences/report`, for whatever client the program has. [`send`] is one over plain HTTP, and [`keep`] does it all.
 //!
 //! Grants under a prefix whose fence enforces then say `fenced`, and a resource's page shows the rejections. A report
@@ -17,12 +16,15 @@ use http_body_util::Full;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde::Serialize;
+use tokio::time::Instant;
 
 use crate::rollout::{Decision, Observer, Override, Rollout, Stage};
 use crate::{Ask, Fence, Rejection};
 
 /// How often to report: a report counts for five minutes.
 pub const EVERY: Duration = Duration::from_secs(60);
+/// How often to look for something new to tell.
+const LOOK: Duration = Duration::from_secs(1);
 /// Rejections of one report; what comes on top is counted by the fence's own metrics alone.
 const MOST: usize = 100;
 /// How long the service may take.
@@ -142,7 +144,8 @@ pub async fn send(service: &str, credential: Option<&str>, report: &Report) -> R
     }
 }
 
-/// Reports to the service every minute, beginning now, for ever. Errors are left to `failed`; it goes on after them.
+/// Reports to the service, for ever: what is new within a second or two, and that the fence is at work once a minute.
+/// Errors are left to `failed`; it goes on after them.
 pub async fn keep<O: Observer>(
     reports: &Reports<O>,
     rollout: &Rollout,
@@ -150,13 +153,21 @@ pub async fn keep<O: Observer>(
     credential: Option<&str>,
     failed: impl Fn(&SendError),
 ) {
-    let mut times = tokio::time::interval(EVERY);
-    times.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    let mut told: BTreeMap<String, (bool, Instant)> = BTreeMap::new();
+    let mut looks = tokio::time::interval(LOOK);
+    looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
     loop {
-        times.tick().await;
+        looks.tick().await;
         for report in reports.take(rollout) {
-            if let Err(error) = send(service, credential, &report).await {
-                failed(&error);
+            let before = told.get(&report.prefix);
+            let known =
+                before.is_some_and(|(enforces, at)| *enforces == report.enforces && at.elapsed() < EVERY);
+            if known && report.rejections.is_empty() {
+                continue;
+            }
+            match send(service, credential, &report).await {
+                Ok(()) => drop(told.insert(report.prefix, (report.enforces, Instant::now()))),
+                Err(error) => failed(&error),
             }
         }
     }

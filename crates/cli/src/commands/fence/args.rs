@@ -94,6 +94,9 @@ pub(crate) struct ProxyArgs {
     /// The header that names the lock, where callers are trusted to name the right one
     #[arg(long, value_name = "HEADER")]
     pub(crate) lock_header: Option<String>,
+    /// The locks are semaphores: each permit (X-Fencing-Permit) has an order of its own
+    #[arg(long)]
+    pub(crate) each_permit: bool,
     /// Let requests pass that no lock guards, instead of refusing them
     #[arg(long)]
     pub(crate) pass_unmatched: bool,
@@ -118,6 +121,10 @@ pub(crate) struct ProxyArgs {
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421")]
     pub(crate) listen: String,
+    /// The lock service, by plain HTTP, to tell that the fence is at work and what it rejected [default: none]; the
+    /// environment may have a credential for it, as LEASEHOLD_CREDENTIAL
+    #[arg(long, value_name = "URL")]
+    pub(crate) report_to: Option<String>,
     /// Address for /metrics and /healthz [default: none]
     #[arg(long, value_name = "ADDR")]
     pub(crate) admin: Option<String>,

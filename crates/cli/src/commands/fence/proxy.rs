@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use leasehold_fence::metrics::FenceMetrics;
 use leasehold_fence::proxy::{self, Config, Naming, Proxy, Unmatched, Upstream};
+use leasehold_fence::reports::{self, Reports, SendError};
 use leasehold_fence::rollout::shared::{Documents, SharedRollout};
 use leasehold_fence::rollout::{Rollout, Stage};
 
@@ -25,6 +26,7 @@ pub(crate) struct ProxyPlan {
     state: String,
     stage: Stage,
     rollout: Option<String>,
+    report_to: Option<String>,
 }
 
 impl ProxyPlan {
@@ -41,6 +43,7 @@ impl ProxyPlan {
             listen: serving::address("--listen", &args.listen, args.insecure)?,
             admin: admin.transpose()?,
             rollout: rollout_store(args),
+            report_to: args.report_to.clone(),
             state: args.state.clone(),
             stage: stage("--stage", &args.stage)?,
         })
@@ -64,7 +67,8 @@ fn naming(args: &ProxyArgs) -> Result<Naming, Failure> {
     let mut rules: Vec<Naming> = args.lock.iter().map(rule).collect::<Result<_, _>>()?;
     rules.extend(args.lock_header.as_deref().map(Naming::header).transpose().map_err(usage)?);
     let missing = || Failure::Usage("--lock or --lock-header must say which lock guards a request".into());
-    rules.into_iter().reduce(Naming::or).ok_or_else(missing)
+    let naming = rules.into_iter().reduce(Naming::or).ok_or_else(missing)?;
+    Ok(if args.each_permit { naming.each_permit() } else { naming })
 }
 
 /// Serves until it is told to stop.
@@ -74,7 +78,9 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
     let flights =
         proxy::open(&plan.state).await.map_err(|error| Failure::RefusedToStart(error.to_string()))?;
     let metrics = Arc::new(FenceMetrics::default());
-    let rollout = Arc::new(Rollout::new(plan.stage, metrics.clone(), wall_time));
+    let reports = Arc::new(Reports::new(metrics.clone()));
+    let rollout = Arc::new(Rollout::new(plan.stage, reports.clone(), wall_time));
+    let reporting = plan.report_to.map(|service| tokio::spawn(report(service, reports, rollout.clone())));
     let keeping = match &plan.rollout {
         Some(store) => Some(tokio::spawn(keep(super::rollout::open(store).await?, rollout.clone()))),
         None => None,
@@ -92,9 +98,18 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
     let proxy = Proxy::new(plan.config, flights, rollout, metrics);
     let served = proxy.serve(listener, admin, ending.asked()).await;
     keeping.inspect(JoinHandle::abort);
+    reporting.inspect(JoinHandle::abort);
     log.flush();
     served.map_err(|error| Failure::Io { what: "the proxy ended".into(), error })?;
     Ok(Exit::Done)
+}
+
+/// Tells the lock service what the fence rejects.
+async fn report(service: String, reports: Arc<Reports<Arc<FenceMetrics>>>, rollout: Arc<Rollout>) {
+    let credential = std::env::var("LEASEHOLD_CREDENTIAL").ok();
+    let failed =
+        |error: &SendError| tracing::warn!(event = "report_failed", %error, "the service was not told");
+    reports::keep(&reports, &rollout, &service, credential.as_deref(), failed).await;
 }
 
 /// Takes stages and overrides over from the roll-out, and hands in what was counted.

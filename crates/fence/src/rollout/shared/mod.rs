@@ -2,7 +2,7 @@
 //!
 //! Stages, overrides, counters and drills of all prefixes lie in one document, in a store that every process reaches:
 //! the database of the fence itself, or a shared file. [`SharedRollout::keep`] brings a process's
-//! [`Rollout`](super::Rollout) in line with it twice a second, and adds what the process has counted. So a stage is
+//! [`Rollout`] in line with it twice a second, and adds what the process has counted. So a stage is
 //! switched once, for all, within a second, and [`SharedRollout::report`] speaks for all.
 //!
 //! When the store is out of reach, processes stay at the stages they know.
@@ -190,6 +190,10 @@ impl<S: CompareAndSet<Error: From<&'static str>>> SharedRollout<S> {
             self.change(|document| {
                 for (prefix, (status, more, switched)) in &fresh {
                     let entry = document.prefix(prefix, status.stage);
+                    if entry.switched == 0 {
+                        // Nobody has switched it: it is where the processes began.
+                        entry.stage = status.stage.to_string();
+                    }
                     // What was counted under the stage before is of no use to anybody now.
                     if entry.switched == *switched {
                         entry.counters.add(*more);
