@@ -6,6 +6,9 @@ use super::small_node::fresh_claim;
 use crate::remote::PASSWORD_VARIABLE;
 use crate::{Journal, OpenError};
 
+/// What a variable says.
+type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
+
 /// Opens a journal whose engine asks for a password: with it in the URL, in a file, in the environment; with a wrong one;
 /// with none. `url` names the user and no password; `journal` makes a journal of a URL and of what the environment says.
 /// `dir` is for the file.
@@ -16,7 +19,7 @@ pub async fn every_place_of_a_password<J: Journal>(
     url: &str,
     password: &str,
     dir: &Path,
-    journal: impl Fn(&str, &dyn Fn(&str) -> Option<String>) -> Result<J, String>,
+    journal: impl Fn(&str, Environment<'_>) -> Result<J, String>,
 ) {
     let file = dir.join("password");
     for (password, is_right) in [(password, true), ("a guess", false)] {
@@ -26,7 +29,7 @@ pub async fn every_place_of_a_password<J: Journal>(
         let separator = if url.contains('?') { '&' } else { '?' };
         let in_file = format!("{url}{separator}password_file={}", file.display());
         let in_environment = |name: &str| (name == PASSWORD_VARIABLE).then(|| password.to_owned());
-        let places: [(&str, &str, &dyn Fn(&str) -> Option<String>); 3] = [
+        let places: [(&str, &str, Environment<'_>); 3] = [
             ("the URL", &in_url, &|_| None),
             ("a file", &in_file, &|_| None),
             ("the environment", url, &in_environment),
