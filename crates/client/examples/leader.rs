@@ -8,7 +8,7 @@ mod support;
 
 use std::time::Duration;
 
-use leasehold::{Client, LeaderChange, Leadership};
+use leasehold::{Client, ClientBuilder, LeaderChange, Leadership};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -40,11 +40,11 @@ async fn main() -> anyhow::Result<()> {
 }
 
 async fn candidate(owner: &'static str, own_server: Option<String>) -> anyhow::Result<()> {
-    let builder = Client::builder().owner(owner);
-    let client = match own_server {
-        Some(url) => builder.endpoint(url).build()?,
-        None => builder.endpoint(std::env::var("LEASEHOLD_SERVER")?).build()?,
+    let builder = match own_server {
+        Some(url) => Client::builder().endpoint(url),
+        None => ClientBuilder::from_env(),
     };
+    let client = builder.owner(owner).build()?;
     let election = client.election("scheduler");
     let leadership = election.campaign().value(format!("{owner}.example:9000")).await?;
     // A service would wait for a signal here.

@@ -15,7 +15,7 @@ use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 use std::time::Duration;
 
-use leasehold::{AcquireError, ErrorCode, LeaseGuard, LeaseState, Lost};
+use leasehold::{AcquireError, ErrorCode, LeaseGuard, LeaseState, Lost, LostReason};
 use leasehold_types::{Class, Mode, OwnerId, ResourceName};
 use tokio::signal::unix::{Signal as Arrival, SignalKind, signal};
 
@@ -34,6 +34,8 @@ const PATIENCE: Duration = Duration::from_secs(3);
 const QUIET: Duration = Duration::from_secs(2);
 /// An interrupted wait is withdrawn, but nobody waits long for that.
 const WITHDRAW: Duration = Duration::from_millis(200);
+/// Who has taken over is said if it is known within this.
+const NAMING: Duration = Duration::from_millis(200);
 
 /// What to run, under which lock.
 pub(crate) struct RunPlan {
@@ -213,11 +215,29 @@ async fn guarded(plan: &RunPlan, guard: LeaseGuard, signals: &mut Signals) -> Re
             Err(failure)
         }
         Err(Stop::Lost(lost)) => {
+            let lost = with_holder(&guard, *lost).await;
             tell(&format!("{lost}; the command was stopped"));
             on_lost(plan, &guard, &lost).await;
             Ok(Exit::LeaseGone as u8)
         }
     }
+}
+
+/// The loss with who holds the resource now, if that is known in a moment. The command has been stopped already; a loss
+/// that the service did not tell is before anybody else's grant, and is told at once.
+async fn with_holder(guard: &LeaseGuard, lost: Lost) -> Lost {
+    if lost.reason == LostReason::NotRenewed {
+        return lost;
+    }
+    let named = async {
+        loop {
+            match guard.state() {
+                LeaseState::Lost(named) if named.holder.is_some() => return named,
+                _ => tokio::time::sleep(NAMING / 20).await,
+            }
+        }
+    };
+    tokio::time::timeout(NAMING, named).await.unwrap_or(lost)
 }
 
 /// Why the command did not end by itself.
