@@ -34,6 +34,11 @@ fn drill(kind: Kind, how: How) {
         How::Frozen => engine.server.pause(0),
         How::Dead => engine.server.kill(0),
     }
+    // The processes behind PostgreSQL's connections notice the end of their parent a moment later.
+    until("the engine to be away", PATIENCE, || {
+        let told = client.ask(Asked::Acquire, &format!("{KEPT}still/{}", seed.uuid()), &seed.uuid(), KEPT_MS);
+        (!matches!(told, Told::Done { .. })).then_some(())
+    });
     let from = history.now();
     let mut number = 0;
     while history.now() < from + AWAY {

@@ -107,7 +107,7 @@ fn drill(kind: Kind, topology: Topology) {
 
 fn partitions(kind: Kind, topology: Topology, network: &Arc<Network>, url: &str) {
     let name = format!("{} --topology {}", kind.name(), topology.name());
-    let Drill { times, mut seed } = Drill::begin("partition", &name, TIMES);
+    let Drill { times, mut seed } = Drill::begin("partitions", &name, TIMES);
     let cluster = Cluster::start_in(network, vec![url.to_owned(); NODES]);
     let (history, nodes) = (History::new(), cluster.addresses());
     let mut silences = Vec::new();

@@ -1,4 +1,4 @@
-//! The conformance suite on a private etcd, alone and as a cluster of three.
+//! The conformance suite on a private etcd, alone and as a cluster of three, and on another version.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use leasehold_journal::Journal;
 use leasehold_journal::conformance::{self, Fixture, Openers, Place};
 use leasehold_journal_etcd::{EtcdConfig, EtcdJournal};
-use leasehold_testbed::{Server, etcd_cluster};
+use leasehold_testbed::{Server, etcd_3_5, etcd_cluster};
 
 /// One engine; each place is a cluster of another name on it.
 struct Etcd {
@@ -50,17 +50,22 @@ impl Fixture for Etcd {
     }
 }
 
-async fn run(members: usize, histories: u64) {
-    let server = Arc::new(etcd_cluster(members));
+async fn run(server: Server, histories: u64) {
+    let server = Arc::new(server);
     conformance::run(&Etcd { server, histories, next: AtomicU32::new(0) }).await.assert_passed();
 }
 
 #[tokio::test]
 async fn one_member_keeps_the_contract() {
-    run(1, 4).await;
+    run(etcd_cluster(1), 4).await;
 }
 
 #[tokio::test]
 async fn three_members_keep_the_contract() {
-    run(3, 2).await;
+    run(etcd_cluster(3), 2).await;
+}
+
+#[tokio::test]
+async fn version_3_5_keeps_the_contract() {
+    run(etcd_3_5(), 2).await;
 }

