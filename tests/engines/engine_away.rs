@@ -23,8 +23,18 @@ enum How {
     Dead,
 }
 
+impl How {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Frozen => "frozen",
+            Self::Dead => "dead",
+        }
+    }
+}
+
 fn drill(kind: Kind, how: How) {
-    let Drill { mut seed, .. } = Drill::begin("engine-away", kind.name(), 1);
+    let name = format!("{}-{}", kind.name(), how.name());
+    let Drill { mut seed, .. } = Drill::begin("engine-away", &name, 1);
     let engine = Engine::start(kind);
     let cluster = Cluster::start(Program::Leasehold, vec![engine.url()]);
     let (history, nodes) = (History::new(), cluster.addresses());
@@ -56,7 +66,7 @@ fn drill(kind: Kind, how: How) {
     let clear = history.entries().iter().filter(|entry| clear(entry)).count();
     assert!(clear > 0, "nobody was told clearly: {:?}", history.entries());
     assert_eq!(history.violations(&client.held()), Vec::<String>::new());
-    println!("{} {how:?}: {number} acquires while it was away, {clear} clear answers", kind.name());
+    println!("{name}: {number} acquires while it was away, {clear} clear answers");
 }
 
 #[test]
