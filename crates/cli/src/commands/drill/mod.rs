@@ -24,6 +24,7 @@ pub(crate) use worker::work;
 use serde_json::{Value, json};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::client::{Call, Client};
 use crate::commands::fence::rollout::note_drill;
 use crate::duration::ms;
 use crate::exit::Exit;
@@ -37,8 +38,12 @@ use timeline::{Timeline, Who};
 
 /// Holds it.
 pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failure> {
-    let own = match plan.servers {
-        Some(_) => None,
+    let own = match &plan.servers {
+        Some(servers) => {
+            // Told at once, and not by a worker after a while.
+            Client::new(servers.clone()).call(&Call::get("/v1/status")).await?;
+            None
+        }
         None => Some(PrivateServer::start().await?),
     };
     let servers = match (&plan.servers, &own) {

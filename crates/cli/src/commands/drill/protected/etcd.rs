@@ -27,7 +27,7 @@ impl Etcd {
     pub(super) async fn connect(url: &str, place: &Place) -> Result<Self, Failure> {
         let address = place.address.clone();
         let endpoint = Endpoint::from_shared(url.to_owned()).map_err(unusable(&address))?;
-        let channel = endpoint.connect().await.map_err(unusable(&address))?;
+        let channel = endpoint.connect().await.map_err(|error| unusable(&address)(deepest(&error)))?;
         let prefix = format!("{}/", place.own_path());
         Ok(Self {
             fence: EtcdFence::new(channel, &format!("{prefix}fence/")),
@@ -53,6 +53,15 @@ impl Etcd {
             false => Err(Failure::Fence(format!("{what}: {}", words(status, &body)))),
         }
     }
+}
+
+/// The driver's own words are only "transport error"; what it met stands at the bottom.
+fn deepest(error: &tonic::transport::Error) -> String {
+    let mut reason: &dyn std::error::Error = error;
+    while let Some(source) = reason.source() {
+        reason = source;
+    }
+    reason.to_string()
 }
 
 fn base64(text: &str) -> String {
