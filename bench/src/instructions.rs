@@ -40,7 +40,7 @@ impl Piece {
         match self {
             Self::Nothing => 0,
             Self::Cycle => 40_000,
-            Self::Renew => 6_000,
+            Self::Renew => 2_500,
             Self::Codec => 12_000,
         }
     }
