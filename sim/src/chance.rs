@@ -8,12 +8,12 @@ impl Chance {
     /// The chance of this seed.
     pub fn new(seed: u64) -> Self {
         let mut chance = Self(seed ^ 0x5851_F42D_4C95_7F2D);
-        chance.next();
+        chance.bits();
         chance
     }
 
     /// The next 64 bits.
-    pub fn next(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -23,7 +23,7 @@ impl Chance {
 
     /// A number below `end`, or 0.
     pub fn below(&mut self, end: u64) -> u64 {
-        self.next() % end.max(1)
+        self.bits() % end.max(1)
     }
 
     /// A number from `first` to `last`.
@@ -51,8 +51,8 @@ impl Chance {
     /// Sixteen bytes in the form of a random UUID.
     pub fn id(&mut self) -> [u8; 16] {
         let mut bytes = [0; 16];
-        bytes[..8].copy_from_slice(&self.next().to_le_bytes());
-        bytes[8..].copy_from_slice(&self.next().to_le_bytes());
+        bytes[..8].copy_from_slice(&self.bits().to_le_bytes());
+        bytes[8..].copy_from_slice(&self.bits().to_le_bytes());
         bytes[6] = bytes[6] & 0x0F | 0x40;
         bytes[8] = bytes[8] & 0x3F | 0x80;
         bytes

@@ -84,6 +84,11 @@ impl Engine {
         self.journal.tail()
     }
 
+    /// The newest epoch.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.claims.last().map_or(0, |opened| opened.epoch.0)
+    }
+
     /// What a claim opened: its reader and tail. The writer stays here, since late messages may still use it.
     pub(crate) fn opened(&mut self, claim: ClaimIx) -> &mut Opened {
         &mut self.claims[claim]
@@ -135,7 +140,9 @@ impl Engine {
         let batch = self.rewritten(batch, attempt);
         let before = self.journal.tail().slot;
         let outcome = now(self.claims[claim].writer.append(&batch));
-        let is_new = outcome == Outcome::Committed && (batch.slot > before || batch.slot <= self.low_water);
+        // A journal with that defect takes what was compacted away as if it were new.
+        let reopened = self.mistake == Some(Mistake::CompactionReopens) && batch.slot <= self.low_water;
+        let is_new = outcome == Outcome::Committed && (batch.slot > before || reopened);
         let fresh = is_new.then(|| self.fresh(claim, batch));
         (Told::Outcome(outcome), fresh)
     }

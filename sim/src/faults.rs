@@ -98,6 +98,7 @@ impl World {
         let lost = self.chance.within(1, 20);
         self.note("the engine loses its newest slots");
         self.phase = Phase::Regressed;
+        self.lost_in = self.engine.epoch();
         self.engine.lose(lost);
         let active = self.nodes.iter().position(crate::node::Node::is_active);
         // The active node would notice at its next append; what is asked here is whether a claim does.

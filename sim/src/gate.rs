@@ -69,7 +69,7 @@ fn all_caught(off: Option<&str>, seeds: u64) -> Vec<(Mistake, Option<(String, u6
     })
 }
 
-/// Prints the table; false if a mistake was not caught.
+/// Prints the table; false if one of the nine was not caught.
 pub(crate) fn table(seeds: u64) -> bool {
     println!("{:<28} {:<14} seeds needed", "mistake", "caught by");
     let all = all_caught(None, seeds);
@@ -84,7 +84,7 @@ pub(crate) fn table(seeds: u64) -> bool {
     }
     let nine = all.iter().take(Mistake::CLASSIC).filter(|(_, caught)| caught.is_some()).count();
     println!("{nine} of {} classic mistakes caught, within {seeds} seeds each", Mistake::CLASSIC);
-    all.iter().all(|(_, caught)| caught.is_some())
+    nine == Mistake::CLASSIC
 }
 
 /// Prints what slips through when each promise is switched off.

@@ -14,20 +14,25 @@ const PROTOCOL: [Mistake; 5] = [
     Mistake::DeadOnArrival,
 ];
 
+/// More states than this are not looked at: memory ends.
+const MOST: usize = 400_000_000;
+
 /// Looks at everything within the scope; false if a promise is broken, or a deliberate mistake is not caught.
 #[expect(clippy::disallowed_methods, reason = "measures how long it took; nothing depends on it")]
 pub(crate) fn explore(scope: Scope) -> bool {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let began = Instant::now();
-    let explored = look_at_all(scope, threads);
-    println!("{scope:?}: {} states in {:.1} s", explored.states, began.elapsed().as_secs_f64());
+    let explored = look_at_all(scope, threads, MOST);
+    let complete = if explored.is_complete { "completely" } else { "NOT completely" };
+    println!("{scope:?}");
+    println!("{} states, explored {complete}, in {:.1} s", explored.states, began.elapsed().as_secs_f64());
     for (promise, steps) in &explored.broken {
         println!("{promise} is broken after {} steps: {steps:?}", steps.len());
     }
     for good in &explored.unreached {
         println!("never reached: {good}");
     }
-    let fine = explored.broken.is_empty() && explored.unreached.is_empty();
+    let fine = explored.broken.is_empty() && explored.unreached.is_empty() && explored.is_complete;
     if scope.mistake.is_some() || !fine {
         return fine;
     }
@@ -36,7 +41,8 @@ pub(crate) fn explore(scope: Scope) -> bool {
 }
 
 fn caught(mistake: Mistake, threads: usize) -> bool {
-    let explored = look_at_all(Scope { mistake: Some(mistake), ..Scope::FLOOR }, threads);
+    let explored =
+        look_at_all(Scope { mistake: Some(mistake), compactions: 1, ..Scope::FLOOR }, threads, MOST);
     let first = explored.broken.iter().min_by_key(|(_, steps)| steps.len());
     match first {
         Some((promise, steps)) => println!("{:<28} {promise}, after {} steps", mistake.name(), steps.len()),

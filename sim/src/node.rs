@@ -23,7 +23,7 @@ pub(crate) enum Role {
     /// The process is not there.
     Down,
     /// Waits for its turn.
-    Standby(Standby),
+    Standby(Box<Standby>),
     /// Serves.
     Active(Box<Active>),
     /// Has stopped for good, and says why to its operator.
@@ -93,7 +93,7 @@ impl World {
         node.life += 1;
         node.own = None;
         node.timer_at = None;
-        node.role = Role::Standby(Standby::new(Vigil::new(self.patience, None, chance)));
+        node.role = Role::Standby(Box::new(Standby::new(Vigil::new(self.patience, None, chance))));
         self.node_timer(ix);
     }
 

@@ -56,18 +56,18 @@ impl Options {
 
     pub(crate) fn kind(&self, chance: &mut Chance) -> Kind {
         let long_lives = chance.per_mille(250);
-        let rough = chance.within(10, 120);
+        let rough = chance.within(30, 360);
         let mix = Mix { drop: rough / 3, duplicate: rough / 3, late: rough / 3 };
         Kind {
             nodes: 2 + chance.index(2),
             clients: 6 + chance.index(35),
             resources: chance.within(2, 12),
-            seconds: if long_lives { 150 } else { chance.within(10, 40) },
+            seconds: if long_lives { 300 } else { chance.within(10, 40) },
             heal_seconds: Self::HEAL_SECONDS,
             mix: if self.calm_network { Mix::default() } else { mix },
             wide_clocks: chance.per_mille(150),
             long_lives,
-            fault_gap_ms: if long_lives { 9_000 } else { 900 },
+            fault_gap_ms: if long_lives { 40_000 } else { 900 },
             regresses: chance.per_mille(100),
         }
     }

@@ -52,6 +52,8 @@ pub(crate) struct World {
     pub(crate) phase: Phase,
     pub(crate) healed_at: Micros,
     pub(crate) regress_after: Option<Micros>,
+    /// The newest epoch when the engine lost slots: what it still commits is part of the loss.
+    pub(crate) lost_in: u64,
     pub(crate) chance: Chance,
     pub(crate) mix: Mix,
     pub(crate) room: Room,
@@ -118,6 +120,7 @@ impl World {
             phase: Phase::Faulty,
             healed_at: Micros::MAX,
             regress_after: kind.regresses.then_some(safety / 2),
+            lost_in: 0,
             mix: kind.mix,
             room: Room::Plenty,
             patience: Duration::from_millis(1_200),
@@ -279,8 +282,9 @@ impl World {
         if self.nodes[node].is_cut {
             return;
         }
+        // The engine may do it twice; an answer to the second copy finds nobody, as on a connection.
         if let Some(at) = fate.second {
-            self.push(at, Event::ToEngine { node, life, op, ask: ask.clone() });
+            self.push(at, Event::ToEngine { node, life: u64::MAX, op, ask: ask.clone() });
         }
         if let Some(at) = fate.first {
             self.push(at, Event::ToEngine { node, life, op, ask });
@@ -353,6 +357,9 @@ impl World {
 
     /// The engine has committed a slot: everybody who judges learns of it.
     fn committed(&mut self, fresh: Fresh) {
+        if self.phase == Phase::Regressed && fresh.epoch.0 <= self.lost_in {
+            return;
+        }
         let changes: Vec<Change> = fresh.facts.iter().filter_map(|fact| self.change(fact)).collect();
         let expired = changes
             .iter()

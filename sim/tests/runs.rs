@@ -57,8 +57,8 @@ fn mistakes_are_caught_by_the_promises_that_they_break() {
 #[test]
 fn a_small_world_keeps_every_promise_in_every_interleaving() {
     let tiny = Scope { ticks: 1, takeovers: 1, crashes: 0, pauses: 0, compactions: 0, ..Scope::FLOOR };
-    let explored = explore(tiny, 1);
+    let explored = explore(tiny, 1, 300_000);
     assert_eq!(explored.broken, [], "{} states", explored.states);
-    let caught = explore(Scope { mistake: Some(Mistake::EpochCheckApart), ..tiny }, 1);
+    let caught = explore(Scope { mistake: Some(Mistake::EpochCheckApart), ..tiny }, 1, 300_000);
     assert_ne!(caught.broken, []);
 }

@@ -238,8 +238,15 @@ fn settle(http: &mut Http, told: &mut Told, story: &Story) {
 }
 
 /// What is held is exactly what clients were told, and the next token is above all of theirs.
-fn check(http: &mut Http, told: &Told, round: u64) {
+fn check(http: &mut Http, told: &Told, round: u64, story: &Story) {
+    let fresh = told.held.keys().filter(|name| name.starts_with(&format!("r/{round}/")));
+    let reads: Vec<(&String, u64)> = fresh
+        .map(|name| (name, story.asks("looking", Call::Read { resource: name.as_str().into() })))
+        .collect();
     let held = http.held("r/").unwrap();
+    for (name, op) in reads {
+        story.told(op, Answer::Holders { tokens: held.get(name).copied().into_iter().collect() });
+    }
     let expected: BTreeMap<String, u64> =
         told.held.iter().map(|(name, (_, token))| (name.clone(), *token)).collect();
     let lost: Vec<_> = expected.iter().filter(|(name, token)| held.get(*name) != Some(token)).collect();

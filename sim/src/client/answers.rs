@@ -136,7 +136,7 @@ impl World {
             return self.give_back(ix);
         }
         let hold = match self.long_lives {
-            true => self.chance.within(5, 60_000),
+            true => self.chance.within(5, 120_000),
             false => self.chance.within(1, 6_000) / self.chance.within(1, 60),
         };
         let write = self.chance.within(1, 300) * MS;

@@ -120,7 +120,7 @@ impl World {
     }
 
     fn key(&mut self) -> RequestKey {
-        RequestKey::new(&format!("k{:x}", self.chance.next())).expect("letters and digits are a key")
+        RequestKey::new(&format!("k{:x}", self.chance.bits())).expect("letters and digits are a key")
     }
 
     fn open_session(&mut self, ix: ClientIx) {

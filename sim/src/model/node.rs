@@ -2,10 +2,10 @@
 
 use super::engine::{Entry, Fact, Outcome};
 
-/// A node waits this long before it ends a lease: a ttl and the drift.
-pub(crate) const ARMED: u8 = 3;
+/// A node waits this long from deciding before it ends a lease. Clocks do not drift here; that is the simulator's affair.
+pub(crate) const ARMED: u8 = 1;
 /// A client counts on this much from sending.
-pub(crate) const TTL: u8 = 2;
+pub(crate) const TTL: u8 = 1;
 
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Hash, Debug, Default)]

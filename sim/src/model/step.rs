@@ -129,16 +129,13 @@ fn takes(system: &System, active: &Active, client: u8) -> bool {
     let is_holder = active.holder.is_some_and(|(holder, token, _)| {
         holder == client && asking.held.is_none_or(|(_, own)| own == token)
     });
+    let is_new = asking.answer.is_none() && !active.renewals.iter().any(|(other, _)| *other == client);
     match asking.stage {
         Stage::Idle => false,
         Stage::Asking { .. } => {
-            asking.answer.is_none()
-                && (active.holder.is_none() || is_holder)
-                && !ended(active, client, asking.asks)
+            is_new && (active.holder.is_none() || is_holder) && !ended(active, client, asking.asks)
         }
-        Stage::Renewing { .. } => {
-            is_holder && asking.answer.is_none() && !active.renewals.iter().any(|(other, _)| *other == client)
-        }
+        Stage::Renewing { .. } => is_new && is_holder,
         Stage::Releasing => is_holder,
     }
 }
@@ -158,9 +155,18 @@ fn of_client(scope: &Scope, system: &System, ix: u8, steps: &mut Vec<Step>) {
         return;
     }
     match client.held {
-        Some((until, _)) if until > system.now => steps.extend([Step::Renew(ix), Step::Release(ix)]),
+        Some((until, _)) if until > system.now => {
+            steps.push(Step::Release(ix));
+            // A renewal that promises nothing new shows nothing new.
+            if system.now + TTL > until {
+                steps.push(Step::Renew(ix));
+            }
+        }
         Some(_) => {}
-        None if client.asks < scope.asks => steps.push(Step::Ask(ix)),
+        // Clients are alike: the second begins after the first.
+        None if client.asks < scope.asks && (ix == 0 || system.clients[0].asks > 0) => {
+            steps.push(Step::Ask(ix))
+        }
         None => {}
     }
 }

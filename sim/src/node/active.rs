@@ -256,7 +256,7 @@ impl World {
         node.timer_at = None;
         let next = match reason {
             StopReason::Fenced | StopReason::Unresolved(_) => {
-                Role::Standby(Standby::new(Vigil::new(self.patience, own, chance)))
+                Role::Standby(Box::new(Standby::new(Vigil::new(self.patience, own, chance))))
             }
             StopReason::Shutdown => Role::Down,
             _ => Role::Halted,
