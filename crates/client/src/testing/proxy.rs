@@ -19,11 +19,18 @@ pub(super) enum Network {
     Cut,
 }
 
+/// The network, and how often it was cut: a cut that is healed at once has broken every connection all the same.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Weather {
+    network: Network,
+    cuts: u64,
+}
+
 /// See the module. Everything ends when it is dropped.
 #[derive(Debug)]
 pub(super) struct Proxy {
     address: SocketAddr,
-    network: watch::Sender<Network>,
+    weather: watch::Sender<Weather>,
     target: watch::Sender<SocketAddr>,
     accepting: JoinHandle<()>,
 }
@@ -32,10 +39,10 @@ impl Proxy {
     pub(super) async fn start(target: SocketAddr) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let address = listener.local_addr().expect("a bound listener has an address");
-        let (network, well) = watch::channel(Network::Well);
+        let (weather, well) = watch::channel(Weather { network: Network::Well, cuts: 0 });
         let (target, targets) = watch::channel(target);
         let accepting = tokio::spawn(accept(listener, well, targets));
-        Self { address, network, target, accepting }
+        Self { address, weather, target, accepting }
     }
 
     pub(super) fn address(&self) -> SocketAddr {
@@ -43,7 +50,10 @@ impl Proxy {
     }
 
     pub(super) fn set(&self, network: Network) {
-        self.network.send_replace(network);
+        self.weather.send_modify(|weather| {
+            weather.network = network;
+            weather.cuts += u64::from(network == Network::Cut);
+        });
     }
 
     pub(super) fn lead_to(&self, target: SocketAddr) {
@@ -59,7 +69,7 @@ impl Drop for Proxy {
 
 async fn accept(
     listener: TcpListener,
-    network: watch::Receiver<Network>,
+    weather: watch::Receiver<Weather>,
     target: watch::Receiver<SocketAddr>,
 ) {
     let mut connections = JoinSet::new();
@@ -67,15 +77,16 @@ async fn accept(
         tokio::select! {
             Ok((socket, _)) = listener.accept() => {
                 let target = *target.borrow();
-                connections.spawn(carry(socket, target, network.clone()));
+                connections.spawn(carry(socket, target, weather.clone()));
             }
             Some(_) = connections.join_next() => {}
         }
     }
 }
 
-async fn carry(socket: TcpStream, target: SocketAddr, mut network: watch::Receiver<Network>) {
-    if *network.borrow_and_update() == Network::Cut {
+async fn carry(socket: TcpStream, target: SocketAddr, mut weather: watch::Receiver<Weather>) {
+    let begun = *weather.borrow_and_update();
+    if begun.network == Network::Cut {
         return;
     }
     let Ok(server) = TcpStream::connect(target).await else { return };
@@ -84,16 +95,16 @@ async fn carry(socket: TcpStream, target: SocketAddr, mut network: watch::Receiv
     let (client_read, client_write) = socket.into_split();
     let (server_read, server_write) = server.into_split();
     tokio::select! {
-        () = pump(client_read, server_write, network.clone()) => {}
-        () = pump(server_read, client_write, network.clone()) => {}
-        _ = network.wait_for(|network| *network == Network::Cut) => {}
+        () = pump(client_read, server_write, weather.clone()) => {}
+        () = pump(server_read, client_write, weather.clone()) => {}
+        _ = weather.wait_for(|weather| weather.cuts != begun.cuts) => {}
     }
 }
 
-async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut network: watch::Receiver<Network>) {
+async fn pump(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, mut weather: watch::Receiver<Weather>) {
     let mut room = vec![0; 32 * 1024];
     while let Ok(n @ 1..) = from.read(&mut room).await {
-        if network.wait_for(|network| *network != Network::Frozen).await.is_err() {
+        if weather.wait_for(|weather| weather.network != Network::Frozen).await.is_err() {
             return;
         }
         if to.write_all(&room[..n]).await.is_err() {
