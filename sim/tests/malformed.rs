@@ -183,7 +183,7 @@ fn the_embedded_journal() {
     let names = disk.names().unwrap();
     let mut chance = Chance::new(5);
     feed(&[0; 64], |_| {
-        let image = disk.process_end();
+        let image = disk.power_cut(&mut || true);
         let name = &names[chance.index(names.len())];
         let bytes = image.contents(name).map_or(0, |contents| contents.len());
         if bytes > 0 {
