@@ -570,7 +570,10 @@ pub(crate) struct BenchArgs {
     /// What each client does
     #[arg(value_enum, default_value_t)]
     pub(crate) workload: crate::bench::Workload,
-    /// Connections, each with one request under way
+    /// How clients reach the server
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) transport: crate::bench::Transport,
+    /// Connections, or tasks on one gRPC stream, each with one request under way
     #[arg(long, value_name = "N", default_value_t = 64)]
     pub(crate) clients: usize,
     /// How long to measure

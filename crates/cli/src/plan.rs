@@ -13,7 +13,7 @@ use crate::args::{
     ElectArgs, ForceReleaseArgs, JournalCommand, JournalCopyArgs, KeepChildArgs, LsArgs, OperatorArgs,
     RunArgs, ServeArgs, SessionCommand, SiteArgs, TopArgs, UpgradeCommand, WatchArgs,
 };
-use crate::bench::BenchPlan;
+use crate::bench::{BenchPlan, Transport, Workload};
 use crate::client::Servers;
 use crate::commands::advise::AdvisePlan;
 use crate::commands::credential::CredentialCommand;
@@ -427,8 +427,14 @@ fn bench(args: BenchArgs, format: Format, named: &AccessArgs) -> Result<BenchPla
     if args.clients == 0 || args.duration.is_zero() || args.rate == Some(0) {
         return Err(Failure::Usage("--clients, --duration and --rate must be more than 0".into()));
     }
+    if args.transport == Transport::Grpc && args.workload == Workload::Renew {
+        return Err(Failure::Usage(
+            "the client renews its session by itself: measure renewals over HTTP".into(),
+        ));
+    }
     Ok(BenchPlan {
         workload: args.workload,
+        transport: args.transport,
         clients: args.clients,
         duration: args.duration,
         rate: args.rate,

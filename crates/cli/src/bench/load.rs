@@ -1,4 +1,4 @@
-//! The clients.
+//! The clients over HTTP.
 
 use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
@@ -16,11 +16,11 @@ use crate::client::Server;
 use crate::failure::Failure;
 
 /// Each client goes round so many names, so that the table sees many resources but does not only grow.
-const NAMES: u64 = 1_000;
+pub(super) const NAMES: u64 = 1_000;
 /// Longer than any run needs: nothing expires while it is measured, unless the server is very slow.
 const TTL_MS: u64 = 60_000;
 /// Nobody in the queue of a hand-off gives up.
-const WAIT_MS: u64 = 60_000;
+pub(super) const WAIT: Duration = Duration::from_secs(60);
 
 /// What came of it.
 pub(super) struct Measured {
@@ -36,12 +36,12 @@ pub(super) struct Measured {
 }
 
 impl Measured {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         let latency_us = Histogram::new_with_bounds(1, 120_000_000, 3).expect("the bounds are valid");
         Self { latency_us, operations: 0, errors: 0, first_error: None, took: Duration::ZERO }
     }
 
-    fn add(&mut self, other: Self) {
+    pub(super) fn add(&mut self, other: Self) {
         self.latency_us.add(other.latency_us).expect("all have the same bounds");
         self.operations += other.operations;
         self.errors += other.errors;
@@ -79,14 +79,14 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
 }
 
 /// When the next operation is due.
-struct Pace {
+pub(super) struct Pace {
     every: Option<Duration>,
     due: Instant,
 }
 
 impl Pace {
     /// Clients begin evenly spread over one interval.
-    fn new(plan: &BenchPlan, number: usize, began: Instant) -> Self {
+    pub(super) fn new(plan: &BenchPlan, number: usize, began: Instant) -> Self {
         let clients = u32::try_from(plan.clients).unwrap_or(u32::MAX);
         let every =
             plan.rate.map(|rate| Duration::from_secs(1) * clients / u32::try_from(rate).unwrap_or(u32::MAX));
@@ -96,7 +96,7 @@ impl Pace {
 
     /// Waits until the next operation is due and says from when its latency counts: from when it was due if we are
     /// late, since a client would have asked then; from now if only our timer was coarse.
-    async fn next(&mut self) -> Instant {
+    pub(super) async fn next(&mut self) -> Instant {
         let Some(every) = self.every else { return Instant::now() };
         let due = self.due;
         self.due += every;
@@ -130,7 +130,7 @@ impl Client {
                     self.acquire_and_release(&name, 0, begun, &mut measured).await
                 }
                 Workload::Handoff => {
-                    self.acquire_and_release("bench/handoff", WAIT_MS, begun, &mut measured).await
+                    self.acquire_and_release("bench/handoff", WAIT.as_millis(), begun, &mut measured).await
                 }
                 Workload::Renew => self.renew(&mut held, begun, &mut measured).await,
             };
@@ -154,7 +154,7 @@ impl Client {
     async fn acquire_and_release(
         &mut self,
         name: &str,
-        wait_ms: u64,
+        wait_ms: u128,
         begun: Instant,
         measured: &mut Measured,
     ) -> Result<(), Failure> {
@@ -181,7 +181,7 @@ impl Client {
         Ok(())
     }
 
-    async fn acquire(&mut self, name: &str, wait_ms: u64) -> Result<LeaseId, Failure> {
+    async fn acquire(&mut self, name: &str, wait_ms: u128) -> Result<LeaseId, Failure> {
         let lease = LeaseId::from_bytes(leasehold_types::ids::random());
         let number = self.number;
         let body = format!(
@@ -195,13 +195,13 @@ impl Client {
     }
 }
 
-fn note(measured: &mut Measured, begun: Instant) {
+pub(super) fn note(measured: &mut Measured, begun: Instant) {
     let us = u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX);
     measured.latency_us.saturating_record(us);
 }
 
 /// Says every two seconds how far it is, to a person.
-async fn progress(done: Rc<Cell<u64>>, duration: Duration) {
+pub(super) async fn progress(done: Rc<Cell<u64>>, duration: Duration) {
     if !std::io::stderr().is_terminal() {
         return;
     }

@@ -1,4 +1,4 @@
-//! `bench`: load over HTTP keep-alive connections, and what a client would have seen.
+//! `bench`: load over HTTP keep-alive connections or over one gRPC session stream, and what a client would have seen.
 //!
 //! It is made to share a small machine with the server it measures: one thread, one request under way on each
 //! connection, requests formatted into a reused buffer, answers searched rather than parsed.
@@ -7,6 +7,7 @@ mod connection;
 mod load;
 mod own_server;
 mod report;
+mod stream;
 
 use std::time::Duration;
 
@@ -39,9 +40,20 @@ impl Workload {
     }
 }
 
+/// How the clients reach the server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, clap::ValueEnum)]
+pub(crate) enum Transport {
+    /// HTTP/1.1 and JSON, a connection for each client
+    #[default]
+    Http,
+    /// The Rust client, all clients on one session stream
+    Grpc,
+}
+
 /// What to measure.
 pub(crate) struct BenchPlan {
     pub(crate) workload: Workload,
+    pub(crate) transport: Transport,
     pub(crate) clients: usize,
     pub(crate) duration: Duration,
     /// Operations a second over all clients; `None`: as many as possible.
@@ -58,6 +70,10 @@ pub(crate) async fn run(plan: BenchPlan) -> Result<Exit, Failure> {
         None => Some(own_server::OwnServer::start().await?),
     };
     let server = own.as_ref().map(|own| own.server().clone()).or_else(|| plan.server.clone());
-    let measured = load::load(&plan, &server.expect("there is a server, given or our own")).await?;
+    let server = server.expect("there is a server, given or our own");
+    let measured = match plan.transport {
+        Transport::Http => load::load(&plan, &server).await?,
+        Transport::Grpc => stream::load(&plan, &server).await?,
+    };
     report::report(&mut Out::new(plan.format), &plan, &measured)
 }

@@ -1,0 +1,88 @@
+//! The clients over gRPC: tasks of the Rust client, all on one session stream, as the tasks of one process are.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use leasehold::Client;
+use tokio::task::LocalSet;
+use tokio::time::Instant;
+
+use super::load::{Measured, NAMES, Pace, WAIT, note, progress};
+use super::{BenchPlan, Workload};
+use crate::client::Server;
+use crate::failure::Failure;
+
+/// Runs every task for the duration.
+pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, Failure> {
+    let security = server.security().clone();
+    let client = Client::builder().endpoint(server.to_string()).owner("bench").security(security);
+    let client = client.build().map_err(|error| Failure::Usage(error.to_string()))?;
+    // The first acquire opens the session; that is no part of the figure.
+    cycle(&client, "bench/warm-up", Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
+    let done = Rc::new(Cell::new(0));
+    let began = Instant::now();
+    let until = began + plan.duration;
+    let local = LocalSet::new();
+    let tasks: Vec<_> = (0..plan.clients)
+        .map(|number| {
+            let pace = Pace::new(plan, number, began);
+            local.spawn_local(task(client.clone(), plan.workload, number, pace, done.clone(), until))
+        })
+        .collect();
+    local.spawn_local(progress(done, plan.duration));
+    let mut measured = Measured::new();
+    local
+        .run_until(async {
+            for task in tasks {
+                measured.add(task.await.expect("a task does not panic"));
+            }
+        })
+        .await;
+    measured.took = began.elapsed();
+    Ok(measured)
+}
+
+async fn task(
+    client: Client,
+    workload: Workload,
+    number: usize,
+    mut pace: Pace,
+    done: Rc<Cell<u64>>,
+    until: Instant,
+) -> Measured {
+    let mut measured = Measured::new();
+    let mut count = 0;
+    while Instant::now() < until {
+        let begun = pace.next().await;
+        let name = match workload {
+            Workload::Handoff => "bench/handoff".to_owned(),
+            Workload::Cycle | Workload::Renew => format!("bench/{number}/{}", count % NAMES),
+        };
+        count += 1;
+        match cycle(&client, &name, workload, begun, &mut measured).await {
+            Ok(()) => done.set(done.get() + 1),
+            Err(failure) => {
+                measured.errors += 1;
+                measured.first_error.get_or_insert(failure);
+            }
+        }
+    }
+    measured
+}
+
+/// The latency is that of the acquire, as the promise about it is.
+async fn cycle(
+    client: &Client,
+    name: &str,
+    workload: Workload,
+    begun: Instant,
+    measured: &mut Measured,
+) -> Result<(), Failure> {
+    let acquire = client.acquire(name);
+    let acquire = if workload == Workload::Handoff { acquire.wait(WAIT) } else { acquire.no_wait() };
+    let guard = acquire.await.map_err(|error| Failure::Failed(error.to_string()))?;
+    note(measured, begun);
+    guard.release().await.map_err(|error| Failure::Failed(error.to_string()))?;
+    measured.operations += 1;
+    Ok(())
+}
