@@ -145,7 +145,7 @@ const END_HEADERS: u8 = 4;
 fn endless_request() -> Vec<u8> {
     let path = b"/v1/events";
     let host = b"localhost";
-    let literal = |name: u8, value: &[u8]| [&[name, value.len() as u8], value].concat();
+    let literal = |name: u8, value: &[u8]| [&[name, value.len() as u8][..], value].concat();
     [vec![0x82, 0x86], literal(0x04, path), literal(0x41, host)].concat()
 }
 
