@@ -1,22 +1,18 @@
-//! Malformed bytes (F14): whatever is read from disks, wires and files is refused, never a reason to stop.
+//! Malformed bytes (F14): whatever is read from disks, wires and files is refused, never a reason to stop. The embedded
+//! journal's own damage is in `crates/journal-wal/tests/damage.rs` and in every eighth seed of the simulator.
 //!
 //! Seeded mutations of valid bytes, on the stable toolchain; half a second for each target, and as long as
 //! `LEASEHOLD_FUZZ_SECONDS` says by hand (`cargo xtask drill malformed SECONDS`).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use leasehold_core::codec::{self, SnapshotDecoder};
 use leasehold_core::{Acquire, Command, Fact, Journaled, LockTable, Request, Settings, Sharing, Ticket};
 use leasehold_history::{Checker, check_lines};
-use leasehold_journal::{Batch, BatchId, Claim, Journal as _, Outcome};
-use leasehold_journal_wal::disk::{Disk as _, MemoryDisk};
-use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_sim::{Chance, Options, run};
 use leasehold_types::{
-    Class, ClusterId, Durability, Epoch, Labels, LeaseId, Nonce, Now, OwnerId, RequestKey, ResourceName,
-    TenantName, Ttl,
+    Class, Durability, Labels, LeaseId, Now, OwnerId, RequestKey, ResourceName, TenantName, Ttl,
 };
 
 /// Mutates `valid` again and again and gives each mutant to `read`.
@@ -132,65 +128,4 @@ fn to_json(record: &leasehold_history::Record) -> String {
     let file = dir.path().join("one.jsonl");
     leasehold_history::Writer::create(&file).unwrap().write(record).unwrap();
     std::fs::read_to_string(file).unwrap().trim_end().to_owned()
-}
-
-fn wal(disk: &MemoryDisk) -> WalJournal {
-    let config = WalConfig {
-        segment_bytes: 16 << 9,
-        first_segment_bytes: 16 << 9,
-        reserve_bytes: 2 << 9,
-        body_bytes: 1_900,
-        background: Background::Inline,
-        ..WalConfig::new("malformed")
-    };
-    WalJournal::on(Arc::new(disk.clone()), config)
-}
-
-fn claim() -> Claim {
-    Claim {
-        nonce: Nonce::from_bytes([7; 16]),
-        new_cluster: ClusterId::from_bytes([1; 16]),
-        expected_epoch: None,
-        epoch_floor: Epoch(0),
-        accept_loss: false,
-    }
-}
-
-fn now<T>(future: impl Future<Output = T>) -> T {
-    match std::pin::pin!(future).poll(&mut std::task::Context::from_waker(std::task::Waker::noop())) {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("the embedded journal never waits"),
-    }
-}
-
-/// Damage anywhere in the directory is refused, or was in nothing that counts.
-#[test]
-fn the_embedded_journal() {
-    let disk = MemoryDisk::new();
-    let mut opened = now(wal(&disk).open(claim())).unwrap();
-    let (mut tail, epoch) = (opened.tail, opened.epoch);
-    for n in 0..12_u8 {
-        let batch = Batch {
-            slot: tail.slot.next(),
-            id: BatchId(n.into()),
-            prev_hash: tail.hash,
-            body: vec![n; 300].into(),
-        };
-        assert_eq!(now(opened.writer.append(&batch)), Outcome::Committed);
-        tail = leasehold_journal::Tail { slot: batch.slot, hash: leasehold_journal::chain(&batch, epoch) };
-    }
-    drop(opened);
-    let names = disk.names().unwrap();
-    let mut chance = Chance::new(5);
-    feed(&[0; 64], |_| {
-        let image = disk.power_cut(&mut || true);
-        let name = &names[chance.index(names.len())];
-        let bytes = image.contents(name).map_or(0, |contents| contents.len());
-        if bytes > 0 {
-            image.flip(name, chance.index(bytes), 1 << chance.below(8));
-            if let Ok(opened) = now(wal(&image).open(claim())) {
-                assert_eq!(opened.tail, tail, "what was committed is there, or the damage is refused");
-            }
-        }
-    });
 }

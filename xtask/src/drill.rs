@@ -47,7 +47,7 @@ const DRILLS: &[Drill] = &[
     Drill {
         name: "malformed",
         argument: "SECONDS",
-        about: "mutated facts, snapshots, names, histories and journals; so long for each",
+        about: "mutated facts, snapshots, names and histories; so long for each",
         variable: "LEASEHOLD_FUZZ_SECONDS",
         default: "60",
         line: || Line::cargo("test --release -p leasehold-sim --test malformed -- --nocapture"),
