@@ -99,7 +99,7 @@ impl Protected for Postgres {
         if outcome.is_ok() {
             transaction.commit().await.map_err(failed)?;
         }
-        written(&self.address, outcome.map_err(|error| plain(error)))
+        written(&self.address, outcome.map_err(plain))
     }
 
     async fn read(&mut self) -> Result<Option<String>, Failure> {
