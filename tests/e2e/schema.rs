@@ -51,9 +51,7 @@ fn requests_made_from_the_document_are_answered_as_it_says() {
 
 /// How many requests it says it has made.
 fn cases(said: &str) -> u64 {
-    let line = said
-        .lines()
-        .find(|line| line.contains(" generated"))
-        .unwrap_or_else(|| panic!("no count in\n{said}"));
-    line.split_whitespace().next().and_then(|count| count.parse().ok()).unwrap_or_else(|| panic!("{line}"))
+    let counted = said.lines().find_map(|line| line.trim().split_once(" generated, "));
+    let (count, _) = counted.unwrap_or_else(|| panic!("no count in\n{said}"));
+    count.parse().unwrap_or_else(|_| panic!("{count} is no count"))
 }
