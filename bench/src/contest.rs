@@ -14,9 +14,12 @@ use crate::workload::Workload;
 /// A Java virtual machine compiles what it has seen often; before that its figures mean nothing.
 const WARM_UP: Duration = Duration::from_secs(4);
 
+/// What each contestant reached.
+pub(crate) type Results = Vec<(Contestant, Rounds)>;
+
 /// What was measured.
 pub(crate) struct Figures {
-    pub(crate) contests: Vec<(Workload, usize, Vec<(Contestant, Rounds)>)>,
+    pub(crate) contests: Vec<(Workload, usize, Results)>,
     pub(crate) held: Vec<Held>,
     pub(crate) http: Option<HttpFigures>,
     pub(crate) growth: Option<Growth>,
@@ -53,11 +56,7 @@ async fn warm_up(plan: &Plan, engines: &mut Engines) -> anyhow::Result<()> {
     Ok(())
 }
 
-async fn one(
-    plan: &Plan,
-    contest: &Contest,
-    engines: &mut Engines,
-) -> anyhow::Result<Vec<(Contestant, Rounds)>> {
+async fn one(plan: &Plan, contest: &Contest, engines: &mut Engines) -> anyhow::Result<Results> {
     let mut rounds: Vec<_> = contest.contestants.iter().map(|who| (*who, Rounds::new())).collect();
     for round in 1..=plan.rounds {
         eprintln!(
