@@ -598,6 +598,23 @@ mod tests {
         Cli::command().debug_assert();
     }
 
+    /// Two of one name with different types end in a panic, and only when the command is used.
+    #[test]
+    fn no_command_has_a_flag_of_the_name_of_a_global_one() {
+        fn look(command: &clap::Command, globals: &[String]) {
+            for argument in command.get_arguments().filter(|argument| !argument.is_global_set()) {
+                let id = argument.get_id().to_string();
+                assert!(!globals.contains(&id), "{} has its own --{id}", command.get_name());
+            }
+            command.get_subcommands().for_each(|command| look(command, globals));
+        }
+        let cli = Cli::command();
+        let globals = cli.get_arguments().filter(|argument| argument.is_global_set());
+        let globals: Vec<String> = globals.map(|argument| argument.get_id().to_string()).collect();
+        assert!(globals.contains(&"key".to_owned()));
+        look(&cli, &globals);
+    }
+
     #[test]
     fn force_release_needs_exactly_one_target() {
         let parse = |extra: &[&str]| {

@@ -59,7 +59,7 @@ fn guards(client: &Client, dialect: &str, with: impl Fn(&str, u64, &str) -> Stri
     client.works(&fence_sql(&[&args[..], &["--down"]].concat()));
     client.works(spend);
     // Rows with a lock each, and the base once more: nothing of the first one is left in the way.
-    let rows = ["--dialect", dialect, "--table", "accounts", "--row-locks", "account/", "--key", "id"];
+    let rows = ["--dialect", dialect, "--table", "accounts", "--row-locks", "account/", "--key-column", "id"];
     client.works(&fence_sql(&rows));
     client.works(&with("account/1", 40, spend));
     client.refuses(&with("account/2", 41, spend), "leasehold: wrong scope");

@@ -165,11 +165,11 @@ pub(crate) struct SqlArgs {
     #[arg(long, value_name = "RESOURCE", conflicts_with = "row_locks")]
     pub(crate) lock: Option<String>,
     /// With --form trigger: each row has a lock of its own, this prefix followed by the row's key
-    #[arg(long, value_name = "PREFIX", requires = "key")]
+    #[arg(long, value_name = "PREFIX", requires = "key_column")]
     pub(crate) row_locks: Option<String>,
     /// The key column that names a row's lock
     #[arg(long, value_name = "COLUMN", requires = "row_locks")]
-    pub(crate) key: Option<String>,
+    pub(crate) key_column: Option<String>,
     /// PostgreSQL: the schema of the fence table and its functions [default: public]
     #[arg(long, value_name = "SCHEMA")]
     pub(crate) schema: Option<String>,

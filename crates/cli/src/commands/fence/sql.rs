@@ -69,7 +69,7 @@ fn guard(dialect: Dialect, args: &SqlArgs) -> Result<Option<Part>, Failure> {
 }
 
 fn guarded(args: &SqlArgs, table: &TableName) -> Result<(Guarded, String), Failure> {
-    if let (Some(prefix), Some(key)) = (&args.row_locks, &args.key) {
+    if let (Some(prefix), Some(key)) = (&args.row_locks, &args.key_column) {
         let by = format!("the lock {prefix} followed by the row's {key}");
         return Ok((Guarded::Rows { prefix: resource_name(prefix)?, key: key.clone() }, by));
     }
