@@ -556,7 +556,10 @@ mod tests {
                 "leasehold release x",
                 "lease id `x`: not a UUID of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
             ),
-            ("leasehold --server ftp://x status", "--server: `ftp://x` is not of the form http://HOST:PORT"),
+            (
+                "leasehold --server ftp://x status",
+                "--server: `ftp://x` is not of the form http://HOST:PORT or https://HOST:PORT",
+            ),
         ];
         for (line, expected) in cases {
             assert_eq!(plan(line).err().as_deref(), Some(expected), "{line}");

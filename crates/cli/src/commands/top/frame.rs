@@ -124,7 +124,7 @@ mod tests {
             "clusterId": "67e55044-10b1-426f-9247-bb680e5fe0c8", "generation": 1, "node": "n1", "role": "active",
             "epoch": 3, "journal": "embedded", "durability": "durable", "version": "0.1.0", "activeAddress": null,
             "nodes": [], "stalled": false, "room": false, "locksHeld": 1, "sessionsOpen": 0, "waiters": 2,
-            "lastToken": 9, "slot": 40, "lag": 0
+            "lastToken": 9, "slot": 40, "lag": 0, "format": 2, "knownFormat": 2
         }))
         .expect("a status");
         let lock: LockRecord = serde_json::from_value(serde_json::json!({
