@@ -96,7 +96,7 @@ pub(crate) const PAUSE_GRACE: Duration = Duration::from_millis(100);
 /// If the two clocks part by more than this since the last look, the machine was suspended (R3).
 pub(crate) const CLOCKS_PART: Duration = Duration::from_millis(100);
 
-/// An idle loop looks at the clocks this often: well below [`PAUSE`], so that a pause is noticed as one.
+/// An idle loop looks at the clocks this often: well below what counts as a pause, so that a pause is noticed as one.
 pub const HEARTBEAT: Duration = Duration::from_millis(100);
 
 /// How often the witness is written (J9).
