@@ -44,7 +44,9 @@ fn every_alert_has_its_causes_written_down_and_its_fault_tried() {
 #[test]
 fn the_dashboard_shows_nothing_that_is_not_measured() {
     let board = std::fs::read_to_string(binary::root().join("deploy/grafana/leasehold.json")).unwrap();
-    let reference = std::fs::read_to_string(binary::root().join("docs/reference/metrics.md")).unwrap();
+    let read =
+        |page: &str| std::fs::read_to_string(binary::root().join("docs/reference").join(page)).unwrap();
+    let reference = read("metrics.md") + &read("fence-metrics.md");
     let board: serde_json::Value = serde_json::from_str(&board).unwrap();
     let targets =
         board["panels"].as_array().unwrap().iter().flat_map(|panel| panel["targets"].as_array().unwrap());

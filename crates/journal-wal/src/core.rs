@@ -55,8 +55,20 @@ pub(crate) enum Provision {
     Wanted,
     /// There.
     Ready,
+    /// Being taken into use: its file is still there under its old name, and must not be counted as the next one.
+    Taken,
     /// Could not be made, and why; tried again later.
     Refused(String),
+}
+
+impl Provision {
+    /// Whether the keeper has to see to it.
+    pub(crate) fn is_missing(&self) -> bool {
+        match self {
+            Self::Wanted | Self::Refused(_) => true,
+            Self::Ready | Self::Taken => false,
+        }
+    }
 }
 
 impl Core {
@@ -144,5 +156,17 @@ impl State {
         let below = |next: &Header| next.after.slot < self.keep_from;
         let count = self.segments.iter().skip(1).take_while(|next| below(next)).count();
         self.doomed.extend(self.segments.drain(..count).map(|header| segment::name(header.number)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Provision;
+
+    #[test]
+    fn a_segment_that_is_being_taken_is_not_counted_as_the_next_one() {
+        assert!(!Provision::Taken.is_missing(), "its file is there, and would be found to be the spare");
+        assert!(!Provision::Ready.is_missing());
+        assert!(Provision::Wanted.is_missing() && Provision::Refused("disk full".into()).is_missing());
     }
 }

@@ -98,11 +98,11 @@ fn work(core: &Core) {
         let state = core.state();
         (state.spare.clone(), state.reserve.clone())
     };
-    if spare != Provision::Ready {
+    if spare.is_missing() {
         let made = prepare_spare(core);
         core.state().spare = provision(made);
     }
-    if reserve != Provision::Ready {
+    if reserve.is_missing() {
         let made = prepare_reserve(core);
         core.state().reserve = provision(made);
     }

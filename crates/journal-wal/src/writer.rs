@@ -151,12 +151,16 @@ impl WalWriter {
         let header = Header { batch_sectors: u32::try_from(batch_sectors).expect("a limit"), ..header };
         self.active = Active::begin(self.core.disk.as_ref(), SPARE, header).map_err(NoPlace::Broken)?;
         self.core.note_active(self.active.bytes(), self.active.bytes_left());
-        self.core.state().segments.push(self.active.header);
+        {
+            let mut state = self.core.state();
+            state.segments.push(self.active.header);
+            state.spare = Provision::Wanted;
+        }
         self.owner.wake_keeper();
         Ok(())
     }
 
-    /// Takes the segment prepared ahead. If there is none yet, or the last try to make one was refused, the keeper is
+    /// Takes the segment prepared ahead; the next one is wanted only once this one has its own name. If there is none yet, or the last try to make one was refused, the keeper is
     /// asked to make it now, and waited for.
     fn take_spare(&self) -> Result<(), NoPlace> {
         let mut state = self.core.state();
@@ -170,7 +174,7 @@ impl WalWriter {
         loop {
             match &state.spare {
                 Provision::Ready => {
-                    state.spare = Provision::Wanted;
+                    state.spare = Provision::Taken;
                     state.spare_awaited = false;
                     return Ok(());
                 }
@@ -179,7 +183,7 @@ impl WalWriter {
                     state.spare_awaited = false;
                     return Err(NoPlace::Full(reason));
                 }
-                Provision::Wanted => state = self.core.wait(state),
+                Provision::Wanted | Provision::Taken => state = self.core.wait(state),
             }
         }
     }

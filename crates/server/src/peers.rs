@@ -142,7 +142,8 @@ mod tests {
 
     fn knock(name: &str, about: Option<&About>) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(&FORWARDED, format!("{name} http://{name}").parse().unwrap());
+        let address = format!("http://{}", name.replace(' ', "-"));
+        headers.insert(&FORWARDED, format!("{name} {address}").parse().unwrap());
         if let Some(about) = about {
             headers.insert(&ABOUT, about.header());
         }
