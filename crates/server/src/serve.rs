@@ -1,6 +1,6 @@
 //! `leasehold serve`: one call that runs until it is told to stop.
 
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tracing::{error, info};
 
 use crate::config::Config;
@@ -19,9 +19,17 @@ pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeErr
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::System)?;
     let components = Components::new(&config, log.clone());
     let outcome = runtime.block_on(async {
-        let server = Server::start(config, components).await?;
+        let mut signals = Signals::listen()?;
+        let server = tokio::select! {
+            started = Server::start(config, components) => started?,
+            // Nothing was served yet; a journal that does not answer must not keep the process.
+            name = signals.end() => {
+                info!(event = "shutting_down", signal = name, "told to end before the start was complete");
+                return Ok(());
+            }
+        };
         ready(&server);
-        run(server).await
+        run(server, signals).await
     });
     // A task that is stuck in the disk must not hold the process up.
     runtime.shutdown_background();
@@ -29,15 +37,40 @@ pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeErr
     outcome
 }
 
-async fn run(mut server: Server) -> Result<(), ServeError> {
-    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::System)?;
-    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::System)?;
-    let mut hang_up = signal(SignalKind::hangup()).map_err(ServeError::System)?;
+/// What the process is told from outside.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hang_up: Signal,
+}
+
+impl Signals {
+    /// Listens from now on. Before anything is served: whoever sees the server answer may tell it to end at once, and a
+    /// signal that comes before its listener is lost.
+    fn listen() -> Result<Self, ServeError> {
+        let listen = |kind| signal(kind).map_err(ServeError::System);
+        Ok(Self {
+            interrupt: listen(SignalKind::interrupt())?,
+            terminate: listen(SignalKind::terminate())?,
+            hang_up: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Waits until the process is to end: by which signal. Cancel-safe.
+    async fn end(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.interrupt.recv() => "SIGINT",
+            _ = self.terminate.recv() => "SIGTERM",
+        }
+    }
+}
+
+async fn run(mut server: Server, mut signals: Signals) -> Result<(), ServeError> {
     let name = loop {
         tokio::select! {
-            _ = interrupt.recv() => break "SIGINT",
-            _ = terminate.recv() => break "SIGTERM",
-            _ = hang_up.recv() => server.reload_certificates(),
+            _ = signals.interrupt.recv() => break "SIGINT",
+            _ = signals.terminate.recv() => break "SIGTERM",
+            _ = signals.hang_up.recv() => server.reload_certificates(),
             reason = server.stopped() => {
                 error!(event = "node_stopped", %reason, "the node stopped by itself");
                 return Err(reason);
