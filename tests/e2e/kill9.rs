@@ -8,49 +8,14 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_history::{Answer, Call, Checker, FileVerdict, Id, Record, Writer, check_file};
-use leasehold_tests::{Http, Seed, Server, Stopwatch, free_port, until};
+use leasehold_history::{Answer, Call};
+use leasehold_tests::{Http, Seed, Server, Stopwatch, Story, free_port, until};
 use serde_json::{Value, json};
 
 const KILLS: u64 = 30;
 const WORKERS: u64 = 6;
 const WAITERS: u64 = 3;
 const TTL_MS: u64 = 120_000;
-
-/// The history of the drill.
-struct Story {
-    writer: Writer,
-    watch: Stopwatch,
-    ops: AtomicU64,
-}
-
-impl Story {
-    fn at(&self) -> u64 {
-        u64::try_from(self.watch.elapsed().as_micros()).unwrap()
-    }
-
-    fn asks(&self, client: &str, call: Call) -> u64 {
-        let op = self.ops.fetch_add(1, Ordering::Relaxed);
-        self.writer.write(&Record::Invoke { at: self.at(), op, client: client.into(), call }).unwrap();
-        op
-    }
-
-    fn told(&self, op: u64, answer: Answer) {
-        self.writer.write(&Record::Answer { at: self.at(), op, epoch: None, answer }).unwrap();
-    }
-
-    fn acquires(&self, client: &str, resource: &str, lease: &str) -> u64 {
-        self.asks(client, Call::Acquire { resource: resource.into(), lease: id(lease), session: None })
-    }
-
-    fn releases(&self, client: &str, lease: &str) -> u64 {
-        self.asks(client, Call::Release { lease: id(lease) })
-    }
-}
-
-fn id(lease: &str) -> Id {
-    Id::parse(lease).unwrap()
-}
 
 /// How long the server lives between kills, and how much of what is acquired stays held meanwhile.
 #[derive(Clone, Copy)]
@@ -96,9 +61,7 @@ fn kill9_under_load_loses_nothing_that_was_acknowledged() {
     let mut told = Told::default();
     let mut slowest = Duration::ZERO;
     let pace = Pace::from_env();
-    let file = dir.path().join("history.jsonl");
-    let story =
-        Story { writer: Writer::create(&file).unwrap(), watch: Stopwatch::start(), ops: AtomicU64::new(0) };
+    let story = Story::begin("kill9");
     let mut loaded = Duration::ZERO;
 
     std::thread::scope(|scope| {
@@ -137,12 +100,7 @@ fn kill9_under_load_loses_nothing_that_was_acknowledged() {
     println!(
         "{kills} kills, {count} grants acknowledged, {rate:.0} a second under load, slowest restart {slowest:?}"
     );
-    match check_file(&file, Checker::default()).unwrap() {
-        FileVerdict::Held(verdict) => {
-            println!("{} records, {} unknown outcomes, every promise held", verdict.records, verdict.unknown);
-        }
-        FileVerdict::Broken { violation, excerpt } => panic!("{violation}\n{excerpt:#?}"),
-    }
+    story.judge();
 }
 
 /// A failed check must not leave the waiters asking for ever.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_testbed::PostgresPair;
-use leasehold_tests::{Http, Stopwatch, binary, until};
+use leasehold_tests::{Http, Stopwatch, binary, hold_to, until};
 use serde_json::json;
 
 use crate::cluster::{Cluster, Program};
@@ -134,7 +134,7 @@ fn leader_kills(kind: Kind, is_leader: fn(SocketAddr) -> bool) {
         kind.name(),
         history.grants()
     );
-    Drill::hold_to(SERVING_AGAIN, &silences);
+    hold_to(SERVING_AGAIN, &silences);
 }
 
 #[test]

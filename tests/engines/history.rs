@@ -1,4 +1,5 @@
-//! What clients asked and were told, and whether it can be true (S2, S3, S5, S6, S11, S17 and S1 as clients see it).
+//! What clients asked and were told, and whether it can be true. That is for the history checker to say; see
+//! [`not_as_told`] for what only a drill can know.
 //!
 //! Times are those of one clock of the test process, so that "was answered before the other was asked" means something.
 
@@ -7,7 +8,8 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use leasehold_tests::{Answer, Stopwatch};
+use leasehold_history::{Answer as Recorded, Call, Mode, Record};
+use leasehold_tests::{Answer, Stopwatch, Story, id};
 
 /// What was asked.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,8 +22,8 @@ pub(crate) enum Asked {
 /// What came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
-    /// Done; with the token and the epoch of the node that decided.
-    Done { token: u64, epoch: u64 },
+    /// Done; with the token, what was promised, and the epoch of the node that decided.
+    Done { token: u64, ttl_ms: u64, epoch: u64 },
     /// A lawful no: somebody else has it.
     Held,
     /// The lease has ended, it says, for this reason.
@@ -88,13 +90,12 @@ impl History {
 
     /// Everything that cannot be true, given what is held in the end.
     pub(crate) fn violations(&self, held: &BTreeMap<String, u64>) -> Vec<String> {
-        let entries = self.entries();
+        let (entries, story) = (self.entries(), Story::begin("drill"));
         let leases = leases(&entries);
-        let mut found = Vec::new();
-        found.extend(tokens_of_two(&leases));
-        found.extend(out_of_order(&leases));
-        found.extend(epochs_back(&entries));
-        found.extend(two_holders(&leases));
+        entries.iter().for_each(|entry| entry.write(&story));
+        let end = entries.iter().map(|entry| entry.answered).max().unwrap_or_default().max(self.now());
+        write_the_end(&story, &leases, held, micros(end));
+        let mut found: Vec<String> = story.verdict().err().into_iter().collect();
         found.extend(not_as_told(&leases, held));
         found
     }
@@ -108,7 +109,9 @@ fn told(asked: Asked, answer: &Answer) -> Told {
         Asked::Acquire | Asked::Release => body["fencingToken"].as_u64(),
     };
     match (answer.status, token, epoch) {
-        (200, Some(token), Some(epoch)) => Told::Done { token, epoch },
+        (200, Some(token), Some(epoch)) => {
+            Told::Done { token, ttl_ms: body["ttlMs"].as_u64().unwrap_or(0), epoch }
+        }
         (200, ..) if body["acquired"] == false => Told::Held,
         (410 | 404, ..) => Told::Gone(body["reason"].as_str().unwrap_or("unknown").to_owned()),
         _ if body["sideEffects"] == "none" => Told::Failed(answer.code()),
@@ -118,24 +121,47 @@ fn told(asked: Asked, answer: &Answer) -> Told {
 }
 
 impl Entry {
-    fn token(&self) -> Option<u64> {
-        match self.told {
-            Told::Done { token, .. } => Some(token),
+    /// The two records of it. Whoever asks about a lease waits for the answer before it asks again: the lease's name will do
+    /// for the client's.
+    fn write(&self, story: &Story) {
+        let (op, lease) = (story.next_op(), id(&self.lease));
+        let call = match self.asked {
+            Asked::Acquire => Call::Acquire { resource: self.resource.as_str().into(), lease, session: None },
+            Asked::Renew => Call::Renew { life: lease },
+            Asked::Release => Call::Release { lease },
+        };
+        let answer = match (self.asked, &self.told) {
+            (Asked::Acquire, Told::Done { token, ttl_ms, .. }) => {
+                Recorded::Granted { token: *token, ttl_ms: *ttl_ms }
+            }
+            (Asked::Renew, Told::Done { ttl_ms, .. }) => Recorded::Renewed { ttl_ms: *ttl_ms },
+            (Asked::Release, Told::Done { token, .. }) => Recorded::Released { token: *token },
+            (_, Told::Held) => Recorded::NotGranted,
+            (_, Told::Gone(_)) => Recorded::Refused,
+            (_, Told::Failed(_)) => Recorded::Failed,
+            (_, Told::Unknown) => Recorded::Unknown,
+        };
+        let epoch = match self.told {
+            Told::Done { epoch, .. } => Some(epoch),
             _ => None,
-        }
+        };
+        story.add(&Record::Invoke { at: micros(self.at), op, client: self.lease.as_str().into(), call });
+        story.add(&Record::Answer { at: micros(self.answered), op, epoch, answer });
     }
 }
 
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap()
+}
+
 /// What is known of one lease.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 struct Lease {
     id: String,
     resource: String,
     tokens: BTreeSet<u64>,
-    first_asked: Duration,
     first_granted: Option<Duration>,
     release_asked: Option<Duration>,
-    released: bool,
     gone: Option<String>,
     may_be_held: bool,
 }
@@ -146,20 +172,23 @@ fn leases(entries: &[Entry]) -> Vec<Lease> {
         let lease = leases.entry(&entry.lease).or_insert_with(|| Lease {
             id: entry.lease.clone(),
             resource: entry.resource.clone(),
-            first_asked: entry.at,
-            ..Lease::default()
+            tokens: BTreeSet::new(),
+            first_granted: None,
+            release_asked: None,
+            gone: None,
+            may_be_held: false,
         });
-        lease.first_asked = lease.first_asked.min(entry.at);
-        lease.tokens.extend(entry.token());
+        if let Told::Done { token, .. } = entry.told {
+            lease.tokens.insert(token);
+        }
         match (entry.asked, &entry.told) {
             (Asked::Acquire, Told::Done { .. }) => {
                 let granted = lease.first_granted.unwrap_or(entry.answered).min(entry.answered);
                 lease.first_granted = Some(granted);
             }
             (Asked::Acquire, Told::Unknown) => lease.may_be_held = true,
-            (Asked::Release, told) => {
+            (Asked::Release, _) => {
                 lease.release_asked = Some(lease.release_asked.unwrap_or(entry.at).min(entry.at));
-                lease.released |= matches!(told, Told::Done { .. });
             }
             (_, Told::Gone(why)) => lease.gone = Some(why.clone()),
             _ => {}
@@ -168,108 +197,38 @@ fn leases(entries: &[Entry]) -> Vec<Lease> {
     leases.into_values().collect()
 }
 
-/// S2: a token is one lease's, and a lease has one token.
-fn tokens_of_two(leases: &[Lease]) -> Vec<String> {
-    let mut owners: BTreeMap<u64, &str> = BTreeMap::new();
-    let mut found = Vec::new();
+/// Between its grant and the asking to give it back a resource is one lease's; what is held now is what was seen.
+fn write_the_end(story: &Story, leases: &[Lease], held: &BTreeMap<String, u64>, now: u64) {
     for lease in leases {
-        if lease.tokens.len() > 1 {
-            found.push(format!("S2: lease {} was told of several tokens: {:?}", lease.id, lease.tokens));
-        }
-        for token in &lease.tokens {
-            if let Some(other) = owners.insert(*token, &lease.id) {
-                found.push(format!("S2: token {token} was given to {other} and to {}", lease.id));
-            }
-        }
+        let (Some(from), Some(token)) = (lease.first_granted, lease.tokens.first().copied()) else { continue };
+        let (from, until) = (micros(from), lease.release_asked.map_or(now, micros));
+        let (client, resource) = (lease.id.as_str().into(), lease.resource.as_str().into());
+        let mode = Mode::Exclusive;
+        story.add(&Record::Held { at: now, from, until, client, resource, token, mode, permit: None });
     }
-    found
-}
-
-/// S3: what was acknowledged before something else was asked for has the smaller token.
-fn out_of_order(leases: &[Lease]) -> Vec<String> {
-    let granted: Vec<(Duration, Duration, u64)> = leases
-        .iter()
-        .filter_map(|one| Some((one.first_asked, one.first_granted?, *one.tokens.first()?)))
-        .collect();
-    let (mut by_asked, mut by_answered) = (granted.clone(), granted);
-    by_asked.sort_unstable();
-    by_answered.sort_unstable_by_key(|(_, answered, _)| *answered);
-    let (mut next, mut largest, mut found) = (0, 0, Vec::new());
-    for (asked, _, token) in by_asked {
-        while next < by_answered.len() && by_answered[next].1 < asked {
-            largest = largest.max(by_answered[next].2);
-            next += 1;
-        }
-        if token <= largest {
-            found.push(format!("S3: token {token} was asked for at {asked:?}, after {largest} was told"));
-        }
+    let resources: BTreeSet<&str> = leases.iter().map(|lease| lease.resource.as_str()).collect();
+    for resource in resources {
+        let (op, call) = (story.next_op(), Call::Read { resource: resource.into() });
+        let tokens = held.get(resource).copied().into_iter().collect();
+        story.add(&Record::Invoke { at: now, op, client: "looking".into(), call });
+        story.add(&Record::Answer { at: now, op, epoch: None, answer: Recorded::Holders { tokens } });
     }
-    found
 }
 
-/// S11, S17: after somebody was served under an epoch, nobody who asks is served under an older one.
-fn epochs_back(entries: &[Entry]) -> Vec<String> {
-    let epoch = |entry: &Entry| match entry.told {
-        Told::Done { epoch, .. } => Some(epoch),
-        _ => None,
-    };
-    let mut by_asked: Vec<&Entry> = entries.iter().filter(|one| epoch(one).is_some()).collect();
-    let mut by_answered = by_asked.clone();
-    by_asked.sort_by_key(|entry| entry.at);
-    by_answered.sort_by_key(|entry| entry.answered);
-    let (mut next, mut newest, mut found) = (0, None, Vec::new());
-    for entry in by_asked {
-        while next < by_answered.len() && by_answered[next].answered < entry.at {
-            newest = newest.max(epoch(by_answered[next]));
-            next += 1;
-        }
-        if epoch(entry) < newest {
-            found.push(format!(
-                "S11, S17: served by an old epoch although {newest:?} served before: {entry:?}"
-            ));
-        }
-    }
-    found
-}
-
-/// S1 as clients see it: between its grant and the asking to give it back a resource is one lease's.
-fn two_holders(leases: &[Lease]) -> Vec<String> {
-    let mut held: Vec<(&str, Duration, Duration, &Lease)> = leases
-        .iter()
-        .filter_map(|one| {
-            let until = one.release_asked.unwrap_or(Duration::MAX);
-            Some((one.resource.as_str(), one.first_granted?, until, one))
-        })
-        .filter(|(_, from, until, _)| from < until)
-        .collect();
-    held.sort_by_key(|(resource, from, ..)| (*resource, *from));
-    let overlap = |pair: &[(&str, Duration, Duration, &Lease)]| {
-        let ((resource, _, until, one), (next, from, _, other)) = (pair[0], pair[1]);
-        (resource == next && from < until)
-            .then(|| format!("S1: {resource} was held by {one:?} and by {other:?} at the same time"))
-    };
-    held.windows(2).filter_map(overlap).collect()
-}
-
-/// S5, S6: what was acknowledged is there, what was given back or said to have failed is not.
+/// What a history without commits cannot show. S2: a renewal tells the token of its lease. S5: nobody took away what was to
+/// be kept for hours. S6: a resource of which every acquire was said to have failed is free; that nobody else asked for it
+/// only this drill knows.
 fn not_as_told(leases: &[Lease], held: &BTreeMap<String, u64>) -> Vec<String> {
-    let mut found = Vec::new();
-    let tokens: BTreeMap<u64, &str> = held.iter().map(|(name, token)| (*token, name.as_str())).collect();
-    let mut asked_for: BTreeSet<&str> = BTreeSet::new();
-    for lease in leases {
-        let token = lease.tokens.first().copied();
-        let is_there = token.is_some_and(|token| tokens.get(&token) == Some(&lease.resource.as_str()));
-        let is_kept = lease.first_granted.is_some() && lease.release_asked.is_none();
-        if is_kept && (!is_there || lease.gone.is_some()) {
-            found.push(format!("S5: acknowledged and lost: {lease:?}"));
-        }
-        if lease.released && is_there {
-            found.push(format!("S5: given back and still held: {lease:?}"));
-        }
-        if lease.first_granted.is_some() || lease.may_be_held {
-            asked_for.insert(&lease.resource);
-        }
-    }
+    let is_kept = |lease: &&Lease| lease.first_granted.is_some() && lease.release_asked.is_none();
+    let ended = leases.iter().filter(is_kept).filter(|lease| lease.gone.is_some());
+    let mut found: Vec<String> = ended.map(|lease| format!("S5: acknowledged and lost: {lease:?}")).collect();
+    let several = leases.iter().filter(|lease| lease.tokens.len() > 1);
+    found.extend(several.map(|lease| format!("S2: told of several tokens: {lease:?}")));
+    let asked_for: BTreeSet<&str> = leases
+        .iter()
+        .filter(|lease| lease.first_granted.is_some() || lease.may_be_held)
+        .map(|lease| lease.resource.as_str())
+        .collect();
     let failed = leases.iter().filter(|one| !asked_for.contains(one.resource.as_str()));
     for lease in failed.filter(|one| held.contains_key(&one.resource)) {
         found.push(format!("S6: said to have failed, and held: {lease:?}"));
@@ -283,11 +242,12 @@ mod tests {
 
     fn entry(asked: Asked, lease: &str, (at, answered): (u64, u64), told: Told) -> Entry {
         let [at, answered] = [at, answered].map(Duration::from_millis);
-        Entry { asked, resource: "r".into(), lease: lease.into(), at, answered, told }
+        let lease = format!("{:032x}", lease.as_bytes()[0]);
+        Entry { asked, resource: "r".into(), lease, at, answered, told }
     }
 
     fn done(token: u64, epoch: u64) -> Told {
-        Told::Done { token, epoch }
+        Told::Done { token, ttl_ms: 3_600_000, epoch }
     }
 
     fn violations(entries: &[Entry], held: &[(&str, u64)]) -> Vec<String> {
@@ -318,12 +278,16 @@ mod tests {
         let granted = |lease, times, token| entry(Asked::Acquire, lease, times, done(token, 1));
         finds("S2", &[granted("a", (0, 1), 1), granted("b", (2, 3), 1)], &[]);
         finds("S3", &[granted("a", (0, 1), 2), granted("b", (2, 3), 1)], &[]);
-        finds("S1", &[granted("a", (0, 1), 1), granted("b", (2, 3), 2)], &[]);
+        let given_back_late = entry(Asked::Release, "a", (5, 6), Told::Unknown);
+        let both = [granted("a", (0, 1), 1), granted("b", (2, 3), 2), given_back_late];
+        finds("S10", &both, &[("r", 2)]);
         finds("S5", &[granted("a", (0, 1), 1)], &[]);
         let failed = Told::Failed("store_unavailable".into());
         finds("S6", &[entry(Asked::Acquire, "a", (0, 1), failed)], &[("r", 1)]);
         let zombie = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), done(1, 0))];
-        finds("S11", &zombie, &[("r", 1)]);
+        finds("S17", &zombie, &[("r", 1)]);
+        let renewed = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), done(2, 1))];
+        finds("S2", &renewed, &[("r", 1)]);
         let gone = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), Told::Gone("expired".into()))];
         finds("S5", &gone, &[("r", 1)]);
     }

@@ -1,7 +1,7 @@
 //! kill -9 of the active node under load: another serves in time, nothing acknowledged is lost, no token is told twice,
 //! live clients keep their leases.
 
-use leasehold_tests::Stopwatch;
+use leasehold_tests::{Stopwatch, hold_to};
 
 use crate::cluster::{Cluster, Program};
 use crate::drill::Drill;
@@ -39,7 +39,7 @@ fn drill(kind: Kind) {
         kind.name(),
         history.grants()
     );
-    Drill::hold_to(kind.serving_again(), &silences);
+    hold_to(kind.serving_again(), &silences);
 }
 
 #[test]

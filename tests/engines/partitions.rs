@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_testbed::{Network, Proxy};
-use leasehold_tests::{Seed, Stopwatch};
+use leasehold_tests::{Seed, Stopwatch, hold_to};
 
 use crate::cluster::Cluster;
 use crate::drill::Drill;
@@ -125,7 +125,7 @@ fn partitions(kind: Kind, topology: Topology, network: &Arc<Network>, url: &str)
     let held = Client::new(&history, &nodes, 0).held();
     assert_eq!(history.violations(&held), Vec::<String>::new());
     println!("{name}: {times} partitions, {} grants, serving after {silences:?}", history.grants());
-    Drill::hold_to(SERVING_AGAIN, &silences);
+    hold_to(SERVING_AGAIN, &silences);
 }
 
 mod postgres {

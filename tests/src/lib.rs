@@ -15,12 +15,14 @@ pub mod binary;
 pub mod console;
 mod http;
 mod server;
+mod story;
 mod wait;
 
 pub use http::{Answer, Http};
 pub use leasehold_testbed::Seed;
 pub use server::{Server, free_port};
-pub use wait::{Stopwatch, until};
+pub use story::{Story, id};
+pub use wait::{Stopwatch, hold_to, until};
 
 /// Pages of the guide whose Rust examples are run: `cargo test -p leasehold-tests --doc`.
 #[cfg(doctest)]

@@ -41,3 +41,15 @@ impl Stopwatch {
         self.0.elapsed()
     }
 }
+
+/// Checks what was measured against what is promised. By hand (`LEASEHOLD_STRICT`) every single measurement is held to
+/// it. In the test run, beside other tests on the same two cores, the best one is, and none may be many times as long.
+pub fn hold_to(promised: Duration, measured: &[Duration]) {
+    let within = |time: &Duration| *time <= promised;
+    let bearable = 10 * promised.max(Duration::from_secs(1));
+    let kept = match std::env::var_os("LEASEHOLD_STRICT") {
+        Some(_) => measured.iter().all(within),
+        None => measured.iter().any(within) && measured.iter().all(|time| *time <= bearable),
+    };
+    assert!(kept, "promised within {promised:?}, measured {measured:?}");
+}

@@ -26,7 +26,8 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
 /// `cargo xtask bench-peers [--quick] [ARGS]`: what `bench/` is told; without arguments, the page is written too.
 pub(crate) fn peers(args: &[String]) -> ExitCode {
     let mut parts = Parts::new();
-    if build_peers(&mut parts) {
+    let build = Line::cargo("build --release --quiet -p leasehold-cli -p leasehold-bench");
+    if parts.check("release build", &build) {
         let whole = args.iter().all(|arg| arg == "--quick");
         let page = if whole { "--page docs/reference/performance.md" } else { "" };
         let line = args.iter().fold(peers_line(page), |line, arg| line.arg(arg));
@@ -35,15 +36,9 @@ pub(crate) fn peers(args: &[String]) -> ExitCode {
     parts.finish()
 }
 
-/// The short run of the test command: it works, and nothing has become many times slower.
+/// The short run of the test command, which has built it: it works, and nothing has become many times slower.
 pub(crate) fn smoke(parts: &mut Parts) {
-    if build_peers(parts) {
-        parts.check("peers", &peers_line("--smoke"));
-    }
-}
-
-fn build_peers(parts: &mut Parts) -> bool {
-    parts.check("release build", &Line::cargo("build --release --quiet -p leasehold-cli -p leasehold-bench"))
+    parts.check("peers", &peers_line("--smoke"));
 }
 
 fn peers_line(args: &str) -> Line {

@@ -12,6 +12,9 @@ use crate::sim;
 /// Building the tests can bring out lints that clippy alone does not see; all of them are errors.
 const CLIPPY: &str = "clippy --workspace --all-targets --all-features --quiet -- -D warnings";
 
+/// Every release build that the tests drive, in one go: what they share is built once.
+const RELEASES: &str = "build --release --quiet -p leasehold-cli -p leasehold-bench -p leasehold-sim";
+
 /// `cargo xtask test`.
 pub(crate) fn all(_: &[String]) -> ExitCode {
     let mut parts = Parts::new();
@@ -22,10 +25,13 @@ pub(crate) fn all(_: &[String]) -> ExitCode {
     verify_parts(&mut parts);
     let built = parts.check("build tests", &Line::cargo("test --workspace --all-features --no-run --quiet"));
     if built {
-        let units = "test --workspace --all-features --exclude leasehold-tests --no-fail-fast";
-        parts.tests("unit and crate tests", &Line::cargo(units));
-        parts.tests("guide", &Line::cargo("test -p leasehold-tests --doc"));
-        if release(&mut parts) {
+        // Examples in comments and in the guide are a part of their own: all features of the whole workspace at once,
+        // as everywhere here, or what they stand on would be built a second time.
+        let units =
+            "test --workspace --all-features --exclude leasehold-tests --lib --bins --tests --examples";
+        parts.tests("unit and crate tests", &Line::cargo(units).arg("--no-fail-fast"));
+        parts.tests("examples", &Line::cargo("test --workspace --all-features --doc --no-fail-fast"));
+        if parts.check("release build", &Line::cargo(RELEASES)) {
             for target in ["docs", "e2e", "browser", "alerts", "figures"] {
                 parts.tests(target, &whole(target, &[]));
             }

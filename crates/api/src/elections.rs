@@ -66,6 +66,9 @@ pub struct ElectedAnswer {
     /// Larger than that of every earlier leader: the term.
     #[serde(with = "wire::number")]
     pub fencing_token: FencingToken,
+    /// The same with resource and generation under a MAC; there if the service has keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_token: Option<String>,
     /// What was really given; count from when the request was sent.
     pub ttl_ms: u64,
     /// For people.

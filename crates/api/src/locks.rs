@@ -105,6 +105,10 @@ pub struct GrantedAnswer {
     /// Which place of a semaphore.
     #[serde(default, with = "wire::number_option", skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
+    /// The same with resource and generation under a MAC, for fences that trust nobody's number; there if the service
+    /// has keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_token: Option<String>,
     /// What was really given; count from when the request was sent.
     pub ttl_ms: u64,
     /// For people.
@@ -214,6 +218,9 @@ pub struct RenewedLock {
     /// Its token.
     #[serde(with = "wire::number")]
     pub fencing_token: FencingToken,
+    /// The same, signed anew; there if the service has keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_token: Option<String>,
 }
 
 /// `DELETE /v1/locks/{leaseId}`: it is free.
@@ -249,6 +256,9 @@ pub struct LockRecord {
     /// Permit of a semaphore.
     #[serde(default, with = "wire::number_option", skip_serializing_if = "Option::is_none")]
     pub permit: Option<Permit>,
+    /// The token as the service signs it; left out in lists, and where the service has no keys.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed_token: Option<String>,
     /// How it is shared.
     #[serde(with = "wire::text")]
     pub mode: Mode,

@@ -27,7 +27,7 @@ pub(crate) struct Cli {
 /// How to reach a server.
 #[derive(Args, Debug)]
 pub(crate) struct AccessArgs {
-    /// Server to ask; may be given several times, they are tried in order [env: LEASEHOLD_SERVER, separated by commas]
+    /// Servers to ask, several times or separated by commas; they are tried in order [env: LEASEHOLD_SERVER]
     /// [default: http://127.0.0.1:7420]
     #[arg(long, global = true, value_name = "URL")]
     pub(crate) server: Vec<String>,

@@ -5,13 +5,14 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use leasehold::testing::TestServer;
+use leasehold_tests::hold_to;
 use rustix::process::{Pid, Signal, kill_process};
 use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStdout, Command};
 use tokio::time::{Instant, timeout};
 
 /// For what takes milliseconds on a quiet machine.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(60);
 const TTL: Duration = Duration::from_secs(2);
 
 /// A candidate whose command says that it leads, in which term, and stays until it is told to go.
@@ -97,11 +98,9 @@ async fn a_rolling_restart_in_order_hardly_leaves_a_gap() {
         candidates.push_back(Candidate::start(&server, &format!("c{n}")));
         server.until_waiters("election/jobs", 2).await;
     }
-    gaps.sort();
-    // The next one's command has to be started in this time, too; the middle one counts, since on a busy machine that can
-    // take long once.
+    // The next one's command has to be started in this time, too.
     println!("from TERM to the next leader: {gaps:?}");
-    assert!(gaps[gaps.len() / 2] < Duration::from_millis(200), "without a leader for {gaps:?}");
+    hold_to(Duration::from_millis(200), &gaps);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -111,11 +110,12 @@ async fn a_killed_leader_is_replaced_after_its_ttl() {
     first.signal(Signal::KILL);
     let killed = Instant::now();
     let term = second.leads().await;
-    assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
+    let mut gaps = vec![killed.elapsed()];
     second.signal(Signal::KILL);
     let killed = Instant::now();
     assert!(third.leads().await > term);
-    assert!(killed.elapsed() < TTL + Duration::from_secs(1), "{:?}", killed.elapsed());
+    gaps.push(killed.elapsed());
+    hold_to(TTL + Duration::from_secs(1), &gaps);
 }
 
 #[tokio::test(flavor = "multi_thread")]

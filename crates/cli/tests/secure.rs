@@ -1,15 +1,43 @@
-//! Commands against a server that wants TLS and a credential.
+//! Commands and the Rust client against a server that wants TLS, and a credential or a certificate.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
+use leasehold::{Client, Security};
 use leasehold_tests::{free_port, until};
-use rcgen::{CertificateParams, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use tokio::runtime::Runtime;
 
 /// For what takes a second on a quiet machine.
 const PATIENCE: Duration = Duration::from_secs(60);
+
+/// An authority whose certificates lie in one folder.
+struct Authority<'a> {
+    issuer: CertifiedIssuer<'static, KeyPair>,
+    folder: &'a Path,
+}
+
+impl<'a> Authority<'a> {
+    /// Its own certificate is `ca.pem`.
+    fn new(folder: &'a Path) -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        std::fs::write(folder.join("ca.pem"), issuer.pem()).unwrap();
+        Self { issuer, folder }
+    }
+
+    /// `NAME.pem` and `NAME.key`.
+    fn issue(&self, name: &str) {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap();
+        let certificate = certificate.signed_by(&key, &self.issuer).unwrap();
+        std::fs::write(self.folder.join(format!("{name}.pem")), certificate.pem()).unwrap();
+        std::fs::write(self.folder.join(format!("{name}.key")), key.serialize_pem()).unwrap();
+    }
+}
 
 /// A protected server, stopped when this is dropped.
 struct Protected {
@@ -21,16 +49,11 @@ struct Protected {
 impl Protected {
     fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let key = KeyPair::generate().unwrap();
-        let certificate =
-            CertificateParams::new(vec!["localhost".to_owned()]).unwrap().self_signed(&key).unwrap();
-        let (cert_file, key_file) = (folder.path().join("cert.pem"), folder.path().join("key.pem"));
-        std::fs::write(&cert_file, certificate.pem()).unwrap();
-        std::fs::write(&key_file, key.serialize_pem()).unwrap();
+        let authority = Authority::new(folder.path());
+        ["localhost", "billing.example", "nobody.example"].iter().for_each(|name| authority.issue(name));
         let port = free_port();
-        let config = format!(
-            "listen = \"127.0.0.1:{port}\"\nauth = true\n[tls]\ncert = {cert_file:?}\nkey = {key_file:?}\n"
-        );
+        let tls = "cert = \"localhost.pem\"\nkey = \"localhost.key\"\nclient_ca = \"ca.pem\"\n";
+        let config = format!("listen = \"127.0.0.1:{port}\"\nauth = true\n[tls]\n{tls}");
         std::fs::write(folder.path().join("leasehold.toml"), config).unwrap();
         let process = Command::new(env!("CARGO_BIN_EXE_leasehold"))
             .args(["serve", "--config", "leasehold.toml", "--data", "data"])
@@ -57,8 +80,22 @@ impl Protected {
 
     /// A command that trusts the server and shows a credential.
     fn known(&self, credential: &str, args: &[&str]) -> Output {
-        let (ca, credential) = (self.path("cert.pem"), self.path(credential));
+        let (ca, credential) = (self.path("ca.pem"), self.path(credential));
         self.anybody(&[&["--ca", &ca, "--credential-file", &credential], args].concat())
+    }
+
+    /// A command that trusts the server and shows a certificate.
+    fn certified(&self, name: &str, args: &[&str]) -> Output {
+        let [ca, cert, key] = ["ca.pem", &format!("{name}.pem"), &format!("{name}.key")].map(|f| self.path(f));
+        self.anybody(&[&["--ca", &ca, "--cert", &cert, "--key", &key], args].concat())
+    }
+
+    /// The Rust client, with a certificate.
+    fn client(&self, name: &str) -> Client {
+        let security = Security::new()
+            .ca_file(self.path("ca.pem"))
+            .identity_files(self.path(&format!("{name}.pem")), self.path(&format!("{name}.key")));
+        Client::builder().endpoint(&self.url).owner(name).security(security).build().unwrap()
     }
 
     fn admin(&self, args: &[&str]) -> Output {
@@ -82,7 +119,7 @@ fn commands_trust_the_server_and_show_who_they_are() {
     let server = Protected::start();
     let (code, said) = says(&server.anybody(&["ls"]));
     assert!(code == 69 && said.contains("certificate"), "{code}: {said}");
-    let (code, said) = says(&server.anybody(&["--ca", &server.path("cert.pem"), "ls"]));
+    let (code, said) = says(&server.anybody(&["--ca", &server.path("ca.pem"), "ls"]));
     assert!(code == 1 && said.contains("unauthenticated"), "{code}: {said}");
 
     // HTTP, and the session stream of the Rust client.
@@ -101,4 +138,31 @@ fn commands_trust_the_server_and_show_who_they_are() {
     );
     let (code, said) = says(&server.known("orders.key", &["run", "other", "--", "echo", "mine"]));
     assert!(code == 1 && said.contains("forbidden") && !said.contains("mine\n"), "{code}: {said}");
+}
+
+#[test]
+fn a_certificate_is_as_good_as_a_credential() {
+    let server = Protected::start();
+    let create = ["credential", "create", "billing", "--role", "client", "--san", "billing.example"];
+    let (code, said) = says(&server.admin(&[&create[..], &["--scope", "billing/"]].concat()));
+    assert_eq!(code, 0, "{said}");
+
+    let acquire = ["acquire", "billing/close", "--output", "json"];
+    let (code, said) = says(&server.certified("billing.example", &acquire));
+    assert!(code == 0 && said.contains(r#""fencingToken":1"#), "{code}: {said}");
+    let run = server.certified("billing.example", &["run", "billing/1", "--", "echo", "mine"]);
+    assert_eq!(says(&run), (0, "mine\n".to_owned()));
+    let (code, said) = says(&server.certified("billing.example", &["run", "other", "--", "echo", "mine"]));
+    assert!(code == 1 && said.contains("forbidden"), "{code}: {said}");
+    let (code, said) = says(&server.certified("nobody.example", &["run", "billing/1", "--", "echo", "mine"]));
+    assert!(code == 1 && said.contains("unauthenticated"), "{code}: {said}");
+
+    let runtime = Runtime::new().unwrap();
+    runtime.block_on(async {
+        let guard = server.client("billing.example").acquire("billing/2").await.unwrap();
+        assert!(guard.token().unwrap().get() > 2);
+        guard.release().await.unwrap();
+        let refused = server.client("nobody.example").acquire("billing/2").await.unwrap_err();
+        assert!(refused.to_string().contains("unauthenticated"), "{refused}");
+    });
 }

@@ -9,8 +9,10 @@ use tonic::{Response, Status};
 use leasehold_proto::v1 as pb;
 
 use crate::client::Settings;
+use crate::clock;
 use crate::connections::Locks;
 use crate::error::Refused;
+use crate::retry::Backoff;
 
 /// One server has this long to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -24,7 +26,34 @@ pub(crate) enum CallError {
     Unavailable(String),
 }
 
+impl CallError {
+    fn is_retryable(&self) -> bool {
+        match self {
+            Self::Refused(refused) => refused.is_retryable(),
+            Self::Unavailable(_) => true,
+        }
+    }
+}
+
 impl Settings {
+    /// Asks all servers again while the refusal may pass and there is patience: a change of the active node is over in a
+    /// moment.
+    pub(crate) async fn call_patiently<T, F>(&self, ask: impl Fn(Locks) -> F) -> Result<T, CallError>
+    where
+        F: Future<Output = Result<Response<T>, Status>>,
+    {
+        let give_up = clock::now().plus(self.patience);
+        let mut backoff = Backoff::default();
+        loop {
+            match self.call(&ask).await {
+                Err(error) if error.is_retryable() && clock::now() < give_up => {
+                    tokio::time::sleep(backoff.pause(clock::random())).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
     /// Asks one server after the other. What is asked may be asked twice.
     pub(crate) async fn call<T, F>(&self, ask: impl Fn(Locks) -> F) -> Result<T, CallError>
     where
@@ -38,9 +67,7 @@ impl Settings {
             };
             why = match timeout(ANSWER, asked).await {
                 Ok(Ok(answer)) => return Ok(answer),
-                Ok(Err(CallError::Refused(refused))) if !refused.is_retryable() => {
-                    return Err(CallError::Refused(refused));
-                }
+                Ok(Err(error)) if !error.is_retryable() => return Err(error),
                 Ok(Err(error)) => error,
                 Err(_) => CallError::Unavailable(format!("{} does not answer", endpoint.uri())),
             };

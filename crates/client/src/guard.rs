@@ -190,50 +190,7 @@ impl LeaseGuard {
     /// See [`ReleaseError`]. The lease ends with its ttl at the latest.
     pub async fn release(self) -> Result<(), ReleaseError> {
         self.finish();
-        let deadline = clock::now().plus(self.session.shared().settings.patience);
-        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
-        loop {
-            match self.released(deadline).await {
-                Err(error) if error.is_retryable() && clock::now() < deadline => {
-                    tokio::time::sleep(backoff.pause(clock::random())).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Asks something about this lease, and again while the refusal may pass and there is patience. The text says what is
-    /// known of a service that does not answer.
-    pub(crate) async fn asked(&self, ask: Ask) -> Result<Outcome, String> {
-        let deadline = clock::now().plus(self.session.shared().settings.patience);
-        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
-        loop {
-            match self.session.ask(ask.clone(), None, deadline).await {
-                Ok(Outcome::Problem(problem)) if problem.retryable && clock::now() < deadline => {
-                    tokio::time::sleep(backoff.pause(clock::random())).await;
-                }
-                Ok(outcome) => return Ok(outcome),
-                Err(AskError::Ended(end)) => return Err(end.to_string()),
-                Err(AskError::Unavailable(why)) => return Err(why),
-            }
-        }
-    }
-
-    /// The lease was given back by what was asked.
-    pub(crate) fn was_given_back(self) {
-        self.finish();
-    }
-
-    /// From now on it is not this guard's affair.
-    fn finish(&self) {
-        self.held.finish();
-        self.session.shared().let_go(self.held.lease_id);
-    }
-
-    /// One try.
-    async fn released(&self, deadline: Stamp) -> Result<(), ReleaseError> {
-        let asked = self.session.ask(release(self.held.lease_id), None, deadline).await;
-        match asked {
+        match self.asked(|| release(self.held.lease_id)).await {
             Ok(Outcome::Released(_)) => Ok(()),
             Ok(Outcome::Problem(problem)) => {
                 let refused = Refused::from_wire(&problem);
@@ -250,6 +207,31 @@ impl LeaseGuard {
                 Err(ReleaseError::Unavailable(detail))
             }
         }
+    }
+
+    /// Asks something about this lease, and again while the refusal may pass and there is patience.
+    pub(crate) async fn asked(&self, ask: impl Fn() -> Ask) -> Result<Outcome, AskError> {
+        let deadline = clock::now().plus(self.session.shared().settings.patience);
+        let mut backoff = Backoff::default();
+        loop {
+            match self.session.ask(ask(), None, deadline).await {
+                Ok(Outcome::Problem(problem)) if problem.retryable && clock::now() < deadline => {
+                    tokio::time::sleep(backoff.pause(clock::random())).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// The lease was given back by what was asked.
+    pub(crate) fn was_given_back(self) {
+        self.finish();
+    }
+
+    /// From now on it is not this guard's affair.
+    fn finish(&self) {
+        self.held.finish();
+        self.session.shared().let_go(self.held.lease_id);
     }
 
     /// Why work was stopped: lost, or about to be.

@@ -11,6 +11,13 @@ pub struct Backoff {
     tries: u32,
 }
 
+impl Default for Backoff {
+    /// For one call: soon at first, since a change of node is over in a moment, and once a second at last.
+    fn default() -> Self {
+        Self::new(Duration::from_millis(20), Duration::from_secs(1))
+    }
+}
+
 impl Backoff {
     /// A series that begins.
     pub fn new(first: Duration, most: Duration) -> Self {

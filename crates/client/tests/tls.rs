@@ -126,12 +126,13 @@ async fn a_credential_goes_with_every_call_and_a_new_one_is_taken_up() {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(&file, "first\n").unwrap();
     let client = client(&url, Security::new().credential_file(file.path()));
+    let moment = Duration::from_millis(50);
     let until = async |what: &str, path: &str| {
         let told = (path.to_owned(), format!("Bearer {what}"));
         while !seen.lock().unwrap().contains(&told) {
-            // A stream that is refused is tried again; a question is asked by hand.
-            drop(client.election("jobs").standing().await);
-            drop(tokio::time::timeout(Duration::from_millis(50), client.acquire("a").into_future()).await);
+            // Both would go on asking as long as they have patience.
+            drop(tokio::time::timeout(moment, client.election("jobs").standing()).await);
+            drop(tokio::time::timeout(moment, client.acquire("a").into_future()).await);
         }
     };
     let both = async |what: &str| {

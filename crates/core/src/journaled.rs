@@ -186,6 +186,7 @@ impl Journaled {
             waiters: 0,
             last_token: self.last_token,
             generation: self.generation.0,
+            recovered_above: self.recovered_above.unwrap_or(0),
         }
     }
 

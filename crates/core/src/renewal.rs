@@ -1,8 +1,6 @@
 //! Renewals move deadlines in memory; only a changed ttl and the first renewal after a note are journaled.
 
-use leasehold_types::{
-    FencingToken, Now, RequestKey, ResourceName, SessionId, TenantName, Time, Ttl, limits,
-};
+use leasehold_types::{Now, RequestKey, SessionId, TenantName, Time, Ttl, limits};
 
 use crate::clocks::LifeIx;
 use crate::command::{OpenSession, Renew, RenewSession, RenewalReport};
@@ -12,7 +10,7 @@ use crate::fingerprint;
 use crate::journaled::{event_of, name_of};
 use crate::lease::{LeaseIx, SessionIx};
 use crate::outcomes::Keyed;
-use crate::reply::{Refusal, Renewed, Reply, SessionOpened, SessionRenewed};
+use crate::reply::{Refusal, Renewed, RenewedLock, Reply, SessionOpened, SessionRenewed};
 use crate::table::{Decision, EventAt, LockTable};
 
 impl LockTable {
@@ -33,7 +31,7 @@ impl LockTable {
         out.events.push((EventAt::Nowhere, event_of(lease, owner, ttl, EventKind::Renewed { missed })));
         let ttl_ms = self.promised_ms(ix, now.time);
         let locks = match life {
-            LifeIx::Lease(ix) => vec![self.named_token(ix)],
+            LifeIx::Lease(ix) => vec![self.renewed_lock(ix)],
             LifeIx::Session(session) => self.locks_of(session),
         };
         let expires_at = now.wall.plus_ms(ttl_ms);
@@ -90,15 +88,16 @@ impl LockTable {
         }
     }
 
-    fn named_token(&self, ix: LeaseIx) -> (ResourceName, FencingToken) {
+    fn renewed_lock(&self, ix: LeaseIx) -> RenewedLock {
         let lease = self.journaled.leases.get(ix);
-        (name_of(&lease.resource), lease.token)
+        let (mode, permit) = (lease.mode(), lease.permit());
+        RenewedLock { resource: name_of(&lease.resource), token: lease.token, mode, permit }
     }
 
     /// What a session holds, up to a page, by token.
-    fn locks_of(&self, session: SessionIx) -> Vec<(ResourceName, FencingToken)> {
+    fn locks_of(&self, session: SessionIx) -> Vec<RenewedLock> {
         let leases = self.journaled.leases_of(session);
-        leases.into_iter().take(limits::PAGE_SIZE).map(|ix| self.named_token(ix)).collect()
+        leases.into_iter().take(limits::PAGE_SIZE).map(|ix| self.renewed_lock(ix)).collect()
     }
 
     pub(crate) fn open_session(

@@ -189,7 +189,20 @@ pub struct Renewed {
     /// For people.
     pub expires_at: WallTime,
     /// What was renewed: the lease, or every lease of its session up to a page.
-    pub locks: Vec<(ResourceName, FencingToken)>,
+    pub locks: Vec<RenewedLock>,
+}
+
+/// One lease that was renewed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct RenewedLock {
+    /// Of what.
+    pub resource: ResourceName,
+    /// Its token.
+    pub token: FencingToken,
+    /// How it is shared.
+    pub mode: Mode,
+    /// Permit of a semaphore.
+    pub permit: Option<Permit>,
 }
 
 /// A session that began.

@@ -89,6 +89,9 @@ pub struct Counts {
     pub last_token: u64,
     /// The generation.
     pub generation: u64,
+    /// The token floor of the last recovery: larger tokens are of this generation, others of an earlier one. 0 where
+    /// there was none.
+    pub recovered_above: u64,
 }
 
 /// The lock table. See the crate's documentation for how to drive it.

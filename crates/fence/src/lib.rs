@@ -74,8 +74,8 @@ pub mod sqlx;
 pub mod storage;
 
 pub use contract::{
-    Admitted, AdmittedMut, Ask, Fence, FenceError, Grant, Kind, Policy, Rejection, Row, SharedSteps, Span,
-    Verdict, decide, decide_claim,
+    Admitted, AdmittedMut, Ask, Fence, FenceError, Grant, Kind, Policy, Refusal, Rejection, Row, SharedSteps,
+    Span, Verdict, decide, decide_claim,
 };
 
 /// The pages of the guide, whose examples are tests of this crate.

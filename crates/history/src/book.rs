@@ -22,10 +22,16 @@ pub struct Book {
     /// The largest token, and the largest audit number, that somebody was told.
     pub(crate) told_token: (u64, Mark),
     pub(crate) told_audit: (u64, Mark),
+    /// The newest epoch that served somebody.
+    pub(crate) told_epoch: (u64, Mark),
+    /// Whose tokens were told.
+    pub(crate) tokens: HashMap<u64, (Id, Mark)>,
     pub(crate) clients: HashMap<Arc<str>, (u64, Mark)>,
     pub(crate) fences: HashMap<Arc<str>, (u64, Mark)>,
     pub(crate) seen: HashMap<Arc<str>, (u64, Mark)>,
     pub(crate) streams: HashMap<Arc<str>, Position>,
+    /// What watchers were shown, in the order of the file; kept where no commits say what there was to show.
+    pub(crate) shown: Vec<Shown>,
     /// By slot: how many journaled events came before it, and how many it has.
     pub(crate) events: HashMap<u64, (u64, u32)>,
     events_total: u64,
@@ -46,6 +52,7 @@ pub(crate) struct Op {
     /// What somebody had been told before this attempt began.
     pub(crate) told_token: (u64, Mark),
     pub(crate) told_audit: (u64, Mark),
+    pub(crate) told_epoch: (u64, Mark),
     pub(crate) answered: bool,
 }
 
@@ -72,6 +79,15 @@ pub(crate) enum Position {
     After(u64, Mark),
     /// It was told that everything before this slot is gone.
     From(u64, Mark),
+}
+
+/// One event as a watcher was shown it, or the news that earlier ones are gone.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown {
+    pub(crate) stream: Arc<str>,
+    /// Slot and number of the event; `None`: from here on anything may be missing before the next.
+    pub(crate) event: Option<(u64, u32)>,
+    pub(crate) index: u64,
 }
 
 #[derive(Clone, Debug)]
@@ -160,11 +176,19 @@ impl Book {
                 let before = self.events.get(slot).map_or(0, |(before, _)| *before);
                 let after = before + u64::from(*n) + 1;
                 self.streams.insert(Arc::clone(stream), Position::After(after, mark));
+                self.note_shown(stream, Some((*slot, *n)), index);
             }
             Record::Compacted { stream, slot, .. } => {
                 self.streams.insert(Arc::clone(stream), Position::From(*slot, mark));
+                self.note_shown(stream, None, index);
             }
             Record::Fence { .. } | Record::Fault { .. } => {}
+        }
+    }
+
+    fn note_shown(&mut self, stream: &Arc<str>, event: Option<(u64, u32)>, index: u64) {
+        if !self.has_commits() {
+            self.shown.push(Shown { stream: Arc::clone(stream), event, index });
         }
     }
 
@@ -188,7 +212,8 @@ impl Book {
             _ => {}
         }
         let (client, call) = (Arc::clone(client), call.clone());
-        let asked = Op { mark, client, call, told_token, told_audit, answered: false };
+        let told_epoch = self.told_epoch;
+        let asked = Op { mark, client, call, told_token, told_audit, told_epoch, answered: false };
         self.ops.insert(op, asked);
     }
 
@@ -198,6 +223,9 @@ impl Book {
         let (sent, call, client) = (op.mark, op.call.clone(), Arc::clone(&op.client));
         if let Some(epoch) = epoch {
             self.clients.insert(client, (epoch, mark));
+            if epoch > self.told_epoch.0 && !answer.is_error() {
+                self.told_epoch = (epoch, mark);
+            }
         }
         let nothing = matches!(answer, Answer::Failed | Answer::Refused | Answer::NotGranted);
         match &call {
@@ -212,6 +240,7 @@ impl Book {
         match (answer, &call) {
             (Answer::Granted { token, ttl_ms }, Call::Acquire { lease, resource, .. }) => {
                 self.told_token = self.told_token.max((*token, mark));
+                self.tokens.entry(*token).or_insert((*lease, mark));
                 let entry = self.leases.entry(*lease).or_default();
                 if entry.told.is_none() {
                     entry.told = Some((*token, mark));
@@ -220,6 +249,9 @@ impl Book {
                 self.promise(&call, sent, *ttl_ms);
             }
             (Answer::Renewed { ttl_ms }, _) => self.promise(&call, sent, *ttl_ms),
+            (Answer::Released { .. }, Call::Release { lease }) => {
+                self.leases.entry(*lease).or_default().given_back.get_or_insert(mark);
+            }
             (Answer::Forced { audit_seq }, _) => {
                 self.told_audit = self.told_audit.max((*audit_seq, mark));
             }

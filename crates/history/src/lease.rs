@@ -24,6 +24,8 @@ pub(crate) struct Lease {
     pub(crate) told_before: Option<(u64, Mark)>,
     /// The first acknowledged grant.
     pub(crate) told: Option<(u64, Mark)>,
+    /// The first acknowledged release.
+    pub(crate) given_back: Option<Mark>,
 }
 
 /// How a lease ended.

@@ -295,6 +295,13 @@ pub enum Change {
     },
 }
 
+impl Answer {
+    /// Whether nothing was decided: an error, with or without doubt.
+    pub(crate) fn is_error(&self) -> bool {
+        matches!(self, Self::Failed | Self::Unknown)
+    }
+}
+
 impl Record {
     /// When it was written.
     pub fn at(&self) -> At {

@@ -23,7 +23,7 @@ pub use config::{EtcdConfig, InvalidConfig};
 
 use async_trait::async_trait;
 use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -82,7 +82,7 @@ impl EtcdJournal {
                 client.clone(),
                 recovered,
             )),
-            snapshots: Box::new(EtcdSnapshots::new(connector.clone(), keys.clone(), holder)),
+            snapshots: Box::new(RemoteSnapshots::new(EtcdSnapshots::new(connector.clone(), keys.clone(), holder))),
             loss,
         })
     }

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, encode_number, encode_slot, encode_tail,
 };
+use leasehold_journal::remote::too_large;
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::Slot;
 
@@ -145,10 +146,7 @@ impl EtcdWriter {
 impl Writer for EtcdWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
-            return match self.confirm().await {
-                Confirmation::Fenced => Outcome::Fenced,
-                _ => Outcome::Conflict(None),
-            };
+            return too_large(&self.confirm().await);
         }
         self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
     }

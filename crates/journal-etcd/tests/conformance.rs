@@ -2,57 +2,23 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use leasehold_journal::Journal;
-use leasehold_journal::conformance::{self, Fixture, Openers, Place};
+use leasehold_journal::conformance::{self, OnEngine};
 use leasehold_journal_etcd::{EtcdConfig, EtcdJournal};
 use leasehold_testbed::{Server, etcd_3_5, etcd_cluster};
 
-/// One engine; each place is a cluster of another name on it.
-struct Etcd {
-    server: Arc<Server>,
-    histories: u64,
-    next: AtomicU32,
-}
-
-struct Named {
-    journal: EtcdJournal,
-    _server: Arc<Server>,
-}
-
-impl Place for Named {
-    fn journal(&self) -> &dyn Journal {
-        &self.journal
-    }
-}
-
-fn url(server: &Server) -> String {
-    let hosts: Vec<_> = server.endpoints().iter().map(|url| url.trim_start_matches("http://")).collect();
-    format!("etcd://{}", hosts.join(","))
-}
-
-#[async_trait::async_trait]
-impl Fixture for Etcd {
-    fn openers(&self) -> Openers {
-        Openers::Many
-    }
-
-    async fn place(&self) -> Box<dyn Place> {
-        let name = format!("place-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let config = EtcdConfig::from_url(&url(&self.server), &name, |_| None).unwrap();
-        Box::new(Named { journal: EtcdJournal::new(config).unwrap(), _server: Arc::clone(&self.server) })
-    }
-
-    fn histories(&self) -> u64 {
-        self.histories
-    }
-}
+/// One call on a machine with other work: what takes longer is not what the suite is about.
+const PATIENT: Duration = Duration::from_secs(30);
 
 async fn run(server: Server, histories: u64) {
-    let server = Arc::new(server);
-    conformance::run(&Etcd { server, histories, next: AtomicU32::new(0) }).await.assert_passed();
+    let hosts: Vec<_> = server.endpoints().iter().map(|url| url.trim_start_matches("http://")).collect();
+    let url = format!("etcd://{}", hosts.join(","));
+    let journal = |name: &str| {
+        let config = EtcdConfig::from_url(&url, name, |_| None).unwrap();
+        EtcdJournal::new(config.call_within(PATIENT)).unwrap()
+    };
+    conformance::run(&OnEngine::new(journal, histories)).await.assert_passed();
 }
 
 #[tokio::test]

@@ -26,6 +26,7 @@ mod writer;
 pub use config::{InvalidConfig, PostgresConfig};
 
 use async_trait::async_trait;
+use leasehold_journal::remote::RemoteSnapshots;
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -86,7 +87,7 @@ impl Journal for PostgresJournal {
             durability: settings.durability(),
             reader: Box::new(reader),
             writer: Box::new(PostgresWriter::new(connector.clone(), claimed.holder, tail, link)),
-            snapshots: Box::new(PostgresSnapshots::new(connector.clone(), claimed.holder)),
+            snapshots: Box::new(RemoteSnapshots::new(PostgresSnapshots::new(connector.clone(), claimed.holder))),
             loss,
         })
     }

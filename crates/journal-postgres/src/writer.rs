@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use leasehold_journal::remote::{OwnTail, lost};
+use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
 use tokio::time::error::Elapsed;
@@ -197,22 +197,14 @@ fn known(attempt: Result<Result<Outcome, Trouble>, Elapsed>) -> Outcome {
 impl Writer for PostgresWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
-            return match self.confirm().await {
-                Confirmation::Fenced => Outcome::Fenced,
-                _ => Outcome::Conflict(None),
-            };
+            return too_large(&self.confirm().await);
         }
         known(tokio::time::timeout(self.attempt_within(), self.try_append(batch)).await)
     }
 
     /// A committed write: a deposed primary still answers SELECT.
     async fn confirm(&mut self) -> Confirmation {
-        match self.beat().await {
-            Outcome::Committed => Confirmation::Current,
-            Outcome::Fenced => Confirmation::Fenced,
-            Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
-            Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
-        }
+        confirmed_by(self.beat().await)
     }
 
     async fn beat(&mut self) -> Outcome {

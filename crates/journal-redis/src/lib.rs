@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -104,7 +104,7 @@ impl Journal for RedisJournal {
             durability: DURABILITY,
             reader: Box::new(reader),
             writer: Box::new(RedisWriter::new(connector.clone(), holder, tail, client, recovered)),
-            snapshots: Box::new(RedisSnapshots::new(connector.clone(), holder)),
+            snapshots: Box::new(RemoteSnapshots::new(RedisSnapshots::new(connector.clone(), holder))),
             loss,
         })
     }

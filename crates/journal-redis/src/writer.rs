@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
 };
-use leasehold_journal::remote::{OwnTail, lost};
+use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
 use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::Slot;
 
@@ -126,22 +126,14 @@ impl RedisWriter {
 impl Writer for RedisWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
-            return match self.confirm().await {
-                Confirmation::Fenced => Outcome::Fenced,
-                _ => Outcome::Conflict(None),
-            };
+            return too_large(&self.confirm().await);
         }
         self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
     }
 
     /// A write. It does not make a deposed master silent: nothing does, and the class says so.
     async fn confirm(&mut self) -> Confirmation {
-        match self.beat().await {
-            Outcome::Committed => Confirmation::Current,
-            Outcome::Fenced => Confirmation::Fenced,
-            Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
-            Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
-        }
+        confirmed_by(self.beat().await)
     }
 
     async fn beat(&mut self) -> Outcome {

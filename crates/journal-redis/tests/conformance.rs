@@ -2,51 +2,21 @@
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
-use leasehold_journal::Journal;
-use leasehold_journal::conformance::{self, Fixture, Openers, Place};
+use leasehold_journal::conformance::{self, OnEngine};
 use leasehold_journal_redis::{RedisConfig, RedisJournal};
-use leasehold_testbed::{Server, redis};
+use leasehold_testbed::redis;
 
-/// One engine; each place is a cluster of another name on it.
-struct Redis {
-    server: Arc<Server>,
-    histories: u64,
-    next: AtomicU32,
-}
-
-struct Named {
-    journal: RedisJournal,
-    _server: Arc<Server>,
-}
-
-impl Place for Named {
-    fn journal(&self) -> &dyn Journal {
-        &self.journal
-    }
-}
-
-#[async_trait::async_trait]
-impl Fixture for Redis {
-    fn openers(&self) -> Openers {
-        Openers::Many
-    }
-
-    async fn place(&self) -> Box<dyn Place> {
-        let name = format!("place-{}", self.next.fetch_add(1, Ordering::Relaxed));
-        let config = RedisConfig::from_url(self.server.url(), &name, |_| None).unwrap();
-        Box::new(Named { journal: RedisJournal::new(config), _server: Arc::clone(&self.server) })
-    }
-
-    fn histories(&self) -> u64 {
-        self.histories
-    }
-}
+/// One call on a machine with other work: what takes longer is not what the suite is about.
+const PATIENT: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn redis_keeps_the_contract_while_it_lives() {
-    let server = Arc::new(redis());
-    conformance::run(&Redis { server, histories: 8, next: AtomicU32::new(0) }).await.assert_passed();
+    let server = redis();
+    let journal = |name: &str| {
+        let config = RedisConfig::from_url(server.url(), name, |_| None).unwrap();
+        RedisJournal::new(config.call_within(PATIENT))
+    };
+    conformance::run(&OnEngine::new(journal, 8)).await.assert_passed();
 }

@@ -25,7 +25,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -101,7 +101,7 @@ impl Journal for ZookeeperJournal {
             durability: DURABILITY,
             reader: Box::new(reader),
             writer: Box::new(ZookeeperWriter::new(connector.clone(), holder, place, client, recovered)),
-            snapshots: Box::new(ZookeeperSnapshots::new(connector.clone(), holder)),
+            snapshots: Box::new(RemoteSnapshots::new(ZookeeperSnapshots::new(connector.clone(), holder))),
             loss,
         })
     }

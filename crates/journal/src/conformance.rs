@@ -30,12 +30,15 @@ mod fencing;
 mod histories;
 mod kit;
 mod measure;
+mod on_engine;
+pub mod outages;
 mod passwords;
 mod reading;
 mod small_node;
 mod snapshots;
 
 pub use measure::{Row, measure};
+pub use on_engine::OnEngine;
 pub use passwords::every_place_of_a_password;
 pub use small_node::{SmallNode, fresh_claim, read_all};
 

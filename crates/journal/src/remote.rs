@@ -5,15 +5,20 @@
 
 mod own_tail;
 pub mod record;
+mod snapshots;
 
 pub use own_tail::{OwnTail, lost};
+pub use snapshots::{Around, Draft, RemoteSnapshots, SnapshotStore};
 
 use std::path::Path;
 
 use bytes::Bytes;
 use leasehold_types::Slot;
 
-use crate::{Committed, OpenError, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail, chain};
+use crate::{
+    Committed, Confirmation, OpenError, Outcome, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail,
+    chain,
+};
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
 pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
@@ -53,6 +58,24 @@ pub fn password(
             Ok(Some(text.trim_end_matches(['\r', '\n']).to_owned()))
         }
         (None, None) => Ok(environment(PASSWORD_VARIABLE)),
+    }
+}
+
+/// What a beat confirms (J7), where only a committed write does.
+pub fn confirmed_by(beat: Outcome) -> Confirmation {
+    match beat {
+        Outcome::Committed => Confirmation::Current,
+        Outcome::Fenced => Confirmation::Fenced,
+        Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
+        Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
+    }
+}
+
+/// What becomes of a body over the limit (J10), which is never sent: refused, and to a replaced writer that it is one.
+pub fn too_large(confirmation: &Confirmation) -> Outcome {
+    match confirmation {
+        Confirmation::Fenced => Outcome::Fenced,
+        Confirmation::Current | Confirmation::Unknown(_) => Outcome::Conflict(None),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::{Command, Reply, Ticket};
-use leasehold_types::{LeaseId, TenantName};
+use leasehold_types::{LeaseId, Slot, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
@@ -19,7 +19,7 @@ use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
 use crate::ticket_hash::TicketHasher;
 use crate::turns::Turns;
-use crate::{Call, Durable, EventId, Sleep, StopReason, SubmitError};
+use crate::{Call, Durable, EventId, Settled, Sleep, StopReason, SubmitError, Trail};
 
 /// See the module.
 pub(crate) struct Desk {
@@ -38,6 +38,8 @@ pub(crate) struct Desk {
     post: Post,
     /// Whose turn it is.
     turns: Turns,
+    /// The newest work with the journal.
+    settled: Option<Settled>,
     alarm: Option<(Duration, Sleep)>,
     next_heartbeat: Duration,
     next_announcement: Duration,
@@ -49,6 +51,8 @@ struct Waiting {
     back: Back,
     /// Whose lease is given back when the grant meets nobody.
     given_back_to: Option<TenantName>,
+    /// Where it is noted how the call fares.
+    trail: Option<Arc<Trail>>,
 }
 
 /// The way back to a caller.
@@ -78,6 +82,7 @@ impl Desk {
             deliveries: Vec::new(),
             post: Post::default(),
             turns: Turns::default(),
+            settled: None,
             alarm: None,
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
@@ -193,6 +198,11 @@ impl Desk {
         self.shared.clock.sleep_until(self.shared.clock.read().monotonic + length)
     }
 
+    /// Work with the journal is done, of which answers that leave now may tell.
+    pub(crate) fn settle(&mut self, slot: Option<Slot>, began: Duration, ended: Duration) {
+        self.settled = Some(Settled { slot, began, ended });
+    }
+
     /// Shows a commit to watchers and observers.
     pub(crate) fn show(&mut self, batch: CommittedBatch, took: Duration) {
         let CommittedBatch { slot, facts, bytes, events } = batch;
@@ -229,6 +239,9 @@ impl Desk {
 
     fn reply(&mut self, ticket: Ticket, durable: Durable<Reply>, post: &mut Post) {
         let Some(waiting) = self.calls.remove(&ticket) else { return };
+        if let Some(trail) = &waiting.trail {
+            trail.settled(self.settled);
+        }
         match waiting.back {
             Back::Lane(place) => post.add(place, durable, waiting.given_back_to),
             Back::Cell(asker) => {
@@ -281,7 +294,7 @@ impl Desk {
         waiting.extend(std::iter::from_fn(|| self.inbox.try_recv().ok()));
         for message in waiting {
             match message {
-                Message::Call(_, asker) => drop(asker.answer(Err(reason.nothing_happened()))),
+                Message::Call(_, asker, _) => drop(asker.answer(Err(reason.nothing_happened()))),
                 Message::Batch(batch) => batch.turn_away(reason),
                 Message::Withdraw(..) | Message::Forsake(..) | Message::GiveBack(..) | Message::Shutdown => {}
             }
@@ -290,7 +303,7 @@ impl Desk {
 
     fn take(&mut self, message: Message) {
         match message {
-            Message::Call(call, asker) => self.take_call(call, asker),
+            Message::Call(call, asker, trail) => self.take_call(call, asker, trail),
             Message::Batch(batch) => self.take_batch(batch),
             Message::Forsake(mailbox, place) => self.forsake(&mailbox, place),
             Message::Withdraw(tenant, waiter) => self.withdraw(tenant, waiter),
@@ -299,28 +312,33 @@ impl Desk {
         }
     }
 
-    fn take_call(&mut self, call: Call, asker: Asker) {
+    fn take_call(&mut self, call: Call, asker: Asker, trail: Option<Arc<Trail>>) {
         self.shared.taken(1);
         let ticket = self.next_ticket();
         if !asker.take(ticket) {
             return;
         }
-        self.decide(ticket, call, Back::Cell(asker));
+        self.decide(ticket, call, Back::Cell(asker), trail);
     }
 
     fn take_batch(&mut self, batch: CallBatch) {
         self.shared.taken(batch.len());
         let (calls, mailbox) = batch.take();
-        for (number, call) in calls {
+        for (number, call, trail) in calls {
             let ticket = self.next_ticket();
-            self.decide(ticket, call, Back::Lane(Place::new(Arc::clone(&mailbox), number)));
+            self.decide(ticket, call, Back::Lane(Place::new(Arc::clone(&mailbox), number)), trail);
         }
     }
 
-    fn decide(&mut self, ticket: Ticket, call: Call, back: Back) {
+    fn decide(&mut self, ticket: Ticket, call: Call, back: Back, trail: Option<Arc<Trail>>) {
         let given_back_to = call.is_given_back_unheard().then(|| call.tenant.clone());
-        self.calls.insert(ticket, Waiting { back, given_back_to });
+        // The clock is read for those alone who want to know.
+        let noted = trail.as_ref().map(|trail| (Arc::clone(trail), self.monotonic()));
+        self.calls.insert(ticket, Waiting { back, given_back_to, trail });
         self.state.take(ticket, call, self.time.now());
+        if let Some((trail, from)) = noted {
+            trail.decided(from, self.monotonic());
+        }
     }
 
     /// Withdraws the waiting acquires of a lane, in the order in which they came.

@@ -77,11 +77,15 @@ async fn complete(
         match attempt(desk, writer, &work, give_up_at).await {
             Next::Committed(batch) => {
                 keepers.committed(batch.bytes);
-                let took = desk.monotonic().saturating_sub(began);
-                desk.show(batch, took);
+                let ended = desk.monotonic();
+                desk.settle(Some(batch.slot), began, ended);
+                desk.show(batch, ended.saturating_sub(began));
                 break;
             }
-            Next::Confirmed => break,
+            Next::Confirmed => {
+                desk.settle(None, began, desk.monotonic());
+                break;
+            }
             Next::Again(detail) => {
                 desk.shared.observer.unknown_outcome();
                 let now = desk.monotonic();

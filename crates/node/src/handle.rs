@@ -14,7 +14,7 @@ use crate::config::{PATIENCE, STALL};
 use crate::open::new_secret;
 use crate::seat::Seat;
 use crate::shared::{Message, Phase, Shared};
-use crate::{Active, Call, Durable, Lane, Status, SubmitError, Watch, WatchFrom};
+use crate::{Active, Call, Durable, Lane, Status, SubmitError, Trail, Watch, WatchFrom};
 
 /// Brings commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -36,6 +36,18 @@ impl Handle {
     /// # Errors
     /// See [`SubmitError`]; a lawful no is a reply, not an error.
     pub async fn submit(&self, call: Call) -> Result<Durable<Reply>, SubmitError> {
+        self.submit_noting(call, None).await
+    }
+
+    /// The same, and notes in the trail how the call fares, for traces.
+    ///
+    /// # Errors
+    /// See [`Handle::submit`].
+    pub async fn submit_noting(
+        &self,
+        call: Call,
+        trail: Option<Arc<Trail>>,
+    ) -> Result<Durable<Reply>, SubmitError> {
         // The life of the node that this call belongs to, whatever becomes of the node meanwhile.
         let shared = self.seat.shared();
         let arrived = shared.clock.read().monotonic;
@@ -46,7 +58,7 @@ impl Handle {
         }
         let mut submission = Submission::new(&shared, &call, arrived);
         let asker = Asker::new(Arc::clone(&submission.cell));
-        if shared.queue.send(Message::Call(call, asker)).is_err() {
+        if shared.queue.send(Message::Call(call, asker, trail)).is_err() {
             may_enter(&shared, arrived)?;
             return Err(SubmitError::NotActive);
         }

@@ -14,7 +14,7 @@ use crate::handle::{may_enter, no_progress};
 use crate::mailbox::{CallBatch, Letter, Mailbox, Passage};
 use crate::seat::Seat;
 use crate::shared::{Message, Shared};
-use crate::{Call, Sleep, SubmitError};
+use crate::{Call, Sleep, SubmitError, Trail};
 
 /// Brings many commands to the loop at once, and carries many answers back at once: one wake-up of the loop for a whole
 /// batch, one wake-up of the caller for everything that one commit answers. What [`crate::Handle::submit`] does for one
@@ -111,18 +111,23 @@ impl<T> Lane<T> {
 
     /// Sends these calls as one batch. What cannot be taken is answered by the next [`Lane::answers`].
     pub fn send(&mut self, calls: impl IntoIterator<Item = (T, Call)>) {
+        self.send_noting(calls.into_iter().map(|(tag, call)| (tag, call, None)));
+    }
+
+    /// The same, and notes in their trails how calls fare, for traces.
+    pub fn send_noting(&mut self, calls: impl IntoIterator<Item = (T, Call, Option<Arc<Trail>>)>) {
         self.shared = self.seat.shared();
         let arrived = self.shared.clock.read().monotonic;
         let entry = may_enter(&self.shared, arrived);
         let (mut batch, mut places) = (Vec::new(), Vec::new());
-        for (tag, call) in calls {
+        for (tag, call, trail) in calls {
             if let Err(error) = entry.clone().and_then(|()| self.admit(&call)) {
                 self.refused.push((tag, error));
                 continue;
             }
             let place = self.place(tag, &call, arrived);
             places.push(place);
-            batch.push((place, call));
+            batch.push((place, call, trail));
         }
         if batch.is_empty() {
             return;

@@ -43,6 +43,7 @@ mod status;
 #[cfg(test)]
 mod testing;
 mod ticket_hash;
+mod trail;
 mod turns;
 mod vigil;
 mod warm;
@@ -57,6 +58,7 @@ pub use lane::Lane;
 pub use observer::{NoObserver, Observer};
 pub use running::{Running, StartError, StopReason, start};
 pub use status::{Active, Role, Status};
+pub use trail::{Settled, Stations, Trail};
 pub use watch::{Watch, WatchEnd, WatchFrom, WatchItem};
 
 /// The parts of a node that need no thread, clock or IO of their own, for simulators: together with [`state::State`]

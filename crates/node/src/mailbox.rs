@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 use leasehold_types::TenantName;
 
 use crate::cell::Answer;
-use crate::{Call, StopReason, SubmitError};
+use crate::{Call, StopReason, SubmitError, Trail};
 
 /// An answer, and the lane's own number of the call.
 pub(crate) type Letter = (u32, Answer);
@@ -104,16 +104,19 @@ impl Passage {
     }
 }
 
+/// A call of a lane, with its number there, and where it is noted how it fares.
+pub(crate) type BatchedCall = (u32, Call, Option<Arc<Trail>>);
+
 /// The calls that a lane sends at once. Dropped before it was taken it answers for the dead loop.
 #[derive(Debug)]
 pub(crate) struct CallBatch {
-    calls: Vec<(u32, Call)>,
+    calls: Vec<BatchedCall>,
     mailbox: Arc<Mailbox>,
     passage: Arc<Passage>,
 }
 
 impl CallBatch {
-    pub(crate) fn new(calls: Vec<(u32, Call)>, mailbox: Arc<Mailbox>, passage: Arc<Passage>) -> Self {
+    pub(crate) fn new(calls: Vec<BatchedCall>, mailbox: Arc<Mailbox>, passage: Arc<Passage>) -> Self {
         Self { calls, mailbox, passage }
     }
 
@@ -123,11 +126,11 @@ impl CallBatch {
 
     /// Whose calls they are: a lane is one caller's.
     pub(crate) fn tenant(&self) -> Option<&TenantName> {
-        self.calls.first().map(|(_, call)| &call.tenant)
+        self.calls.first().map(|(_, call, _)| &call.tenant)
     }
 
     /// Takes the calls with the way back to each; none if the batch was called back.
-    pub(crate) fn take(mut self) -> (Vec<(u32, Call)>, Arc<Mailbox>) {
+    pub(crate) fn take(mut self) -> (Vec<BatchedCall>, Arc<Mailbox>) {
         let calls = std::mem::take(&mut self.calls);
         let is_here = self.passage.take();
         (if is_here { calls } else { Vec::new() }, Arc::clone(&self.mailbox))
@@ -141,7 +144,7 @@ impl CallBatch {
     fn refuse(&mut self, error: &SubmitError) {
         let calls = std::mem::take(&mut self.calls);
         if !calls.is_empty() && self.passage.take() {
-            self.mailbox.put(&mut calls.into_iter().map(|(place, _)| (place, Err(error.clone()))).collect());
+            self.mailbox.put(&mut calls.into_iter().map(|(place, ..)| (place, Err(error.clone()))).collect());
             self.mailbox.wake();
         }
     }
@@ -209,7 +212,7 @@ mod tests {
 
     fn batch() -> (CallBatch, Arc<Mailbox>, Arc<Passage>) {
         let (mailbox, passage) = (Arc::new(Mailbox::default()), Arc::new(Passage::default()));
-        let calls = vec![(0, release(1)), (1, release(2))];
+        let calls = vec![(0, release(1), None), (1, release(2), None)];
         (CallBatch::new(calls, Arc::clone(&mailbox), Arc::clone(&passage)), mailbox, passage)
     }
 

@@ -15,13 +15,13 @@ use crate::cell::Asker;
 use crate::config::STALL;
 use crate::mailbox::{CallBatch, Mailbox};
 use crate::ring::Ring;
-use crate::{Active, Call, Clock, Observer, Role, Status};
+use crate::{Active, Call, Clock, Observer, Role, Status, Trail};
 
 /// What comes to the loop.
 #[derive(Debug)]
 pub(crate) enum Message {
-    /// A call, and who asks.
-    Call(Call, Asker),
+    /// A call, who asks, and where it is noted how it fares.
+    Call(Call, Asker, Option<Arc<Trail>>),
     /// The calls that a lane sends at once.
     Batch(CallBatch),
     /// The caller of a waiting acquire is gone.
@@ -38,7 +38,7 @@ impl Message {
     /// Whose call it is, if it is one.
     pub(crate) fn tenant(&self) -> Option<&TenantName> {
         match self {
-            Self::Call(call, _) => Some(&call.tenant),
+            Self::Call(call, ..) => Some(&call.tenant),
             Self::Batch(batch) => batch.tenant(),
             Self::Withdraw(..) | Self::Forsake(..) | Self::GiveBack(..) | Self::Shutdown => None,
         }
@@ -114,6 +114,7 @@ pub(crate) struct Shared {
     waiters: AtomicUsize,
     last_token: AtomicU64,
     generation: AtomicU64,
+    recovered_above: AtomicU64,
 }
 
 impl Shared {
@@ -150,6 +151,7 @@ impl Shared {
             waiters: AtomicUsize::new(0),
             last_token: AtomicU64::new(0),
             generation: AtomicU64::new(0),
+            recovered_above: AtomicU64::new(0),
         }
     }
 
@@ -222,6 +224,7 @@ impl Shared {
         self.waiters.store(counts.waiters, Relaxed);
         self.last_token.store(counts.last_token, Relaxed);
         self.generation.store(counts.generation, Relaxed);
+        self.recovered_above.store(counts.recovered_above, Relaxed);
         self.room.store(room, Relaxed);
     }
 
@@ -317,6 +320,7 @@ impl Shared {
                 waiters: self.waiters.load(Relaxed),
                 last_token: self.last_token.load(Relaxed),
                 generation,
+                recovered_above: self.recovered_above.load(Relaxed),
             },
             stalled: self.is_stalled(self.clock.read().monotonic),
             room: self.room.load(Relaxed),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use leasehold_core::Counts;
-use leasehold_types::{ClusterId, Durability, Epoch, Generation, Slot};
+use leasehold_types::{ClusterId, Durability, Epoch, FencingToken, Generation, Slot};
 
 /// Whether this node may append.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -74,4 +74,11 @@ pub struct Status {
     pub known_format: u8,
     /// Commands that wait to be taken by the loop.
     pub queued: usize,
+}
+
+impl Status {
+    /// The generation in which this token was given; `None` where it is an earlier one, which is not known any more.
+    pub fn generation_of(&self, token: FencingToken) -> Option<Generation> {
+        (token.get() > self.counts.recovered_above).then_some(self.generation)
+    }
 }

@@ -115,7 +115,7 @@ mod tests {
 
     fn message(tenant: &str) -> Message {
         let call = Call { tenant: TenantName::new(tenant).unwrap(), ..release(1) };
-        Message::Call(call, Asker::new(Cell::new()))
+        Message::Call(call, Asker::new(Cell::new()), None)
     }
 
     fn tenant(message: &Message) -> String {

@@ -27,6 +27,7 @@ mod serve;
 mod server;
 mod survey;
 mod tls;
+mod traces;
 
 /// Of the program, as status and other nodes are told.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -34,8 +35,8 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 pub use config::{
     Config, ConfigError, DEFAULT_CLUSTER, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy,
     InvalidDuration, JournalConfig, JournalUrl, Limits, Policies, Policy, RawConfig, RawJournal, RawLimits,
-    RawPolicy, RawTenant, RawTls, SETTINGS, Setting, TenantLimit, TenantLimits, TlsFiles, Undeclared,
-    WrittenDuration, settings_table,
+    RawPolicy, RawTenant, RawTls, RawTraces, SETTINGS, Setting, TenantLimit, TenantLimits, TlsFiles,
+    TraceSettings, Undeclared, WrittenDuration, settings_table,
 };
 pub use error::ServeError;
 pub use leasehold_core::Operator;

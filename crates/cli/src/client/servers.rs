@@ -92,12 +92,13 @@ pub(crate) struct Servers(Vec<Server>);
 impl Servers {
     /// Reads what was typed, or else the environment, or else takes the server that `serve` starts by default.
     pub(crate) fn new(typed: &[String], environment: Option<String>) -> Result<Self, Failure> {
-        let written = match (typed, environment) {
-            ([], Some(list)) => list.split(',').map(|text| text.trim().to_owned()).collect(),
-            ([], None) => vec![DEFAULT.to_owned()],
-            (typed, _) => typed.to_vec(),
+        let written = match (typed, &environment) {
+            ([], Some(list)) => std::slice::from_ref(list),
+            ([], None) => &[DEFAULT.to_owned()],
+            (typed, _) => typed,
         };
-        written.iter().map(|text| Server::parse(text)).collect::<Result<_, _>>().map(Self)
+        let single = written.iter().flat_map(|list| list.split(','));
+        single.map(|text| Server::parse(text.trim())).collect::<Result<_, _>>().map(Self)
     }
 
     /// The same, spoken to like this.
@@ -142,6 +143,7 @@ mod tests {
         assert_eq!(shown(&[], None), DEFAULT);
         assert_eq!(shown(&[], Some("http://a:1, http://b:2")), "http://a:1, http://b:2");
         assert_eq!(shown(&["http://c:3"], Some("http://a:1")), "http://c:3");
+        assert_eq!(shown(&["http://c:3,http://d:4", "http://e:5"], None), "http://c:3, http://d:4, http://e:5");
     }
 
     #[test]

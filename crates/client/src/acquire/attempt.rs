@@ -26,7 +26,7 @@ impl Acquire {
     ) -> Result<LeaseGuard, Failed> {
         let mut withdrawal =
             Withdrawal { session, lease_id: LeaseId::from_bytes(ids::random()), armed: true };
-        let mut backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
+        let mut backoff = Backoff::default();
         loop {
             let sent = clock::now();
             match self.asked(session, withdrawal.lease_id, sent, until).await {

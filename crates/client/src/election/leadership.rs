@@ -108,14 +108,15 @@ impl Leadership {
     /// # Errors
     /// Leadership is lost, the service does not answer in time, or refuses.
     pub async fn proclaim(&self, value: impl Into<String>) -> Result<(), ElectionError> {
-        let ask = Ask::Proclaim(pb::StreamProclaim { lease_id: self.lease_bytes(), value: value.into() });
-        match self.guard.asked(ask).await {
+        let value = value.into();
+        let ask = || pb::StreamProclaim { lease_id: self.lease_bytes(), value: value.clone() };
+        match self.guard.asked(|| Ask::Proclaim(ask())).await {
             Ok(Outcome::Proclaimed(_)) => Ok(()),
             Ok(Outcome::Problem(problem)) => Err(self.refused(&problem)),
             Ok(_) => Err(ElectionError::Unavailable("an answer to something else".to_owned())),
             Err(why) => Err(match self.term() {
                 Err(lost) => lost.into(),
-                Ok(_) => ElectionError::Unavailable(why),
+                Ok(_) => ElectionError::Unavailable(why.to_string()),
             }),
         }
     }
@@ -134,8 +135,8 @@ impl Leadership {
     /// # Errors
     /// See [`HandOverError`]; without such a candidate nothing happens, and leadership comes back with the error.
     pub async fn hand_over(self, to: &str) -> Result<(), HandOverError> {
-        let ask = Ask::Resign(pb::StreamResign { lease_id: self.lease_bytes(), to: to.to_owned() });
-        match self.guard.asked(ask).await {
+        let ask = || pb::StreamResign { lease_id: self.lease_bytes(), to: to.to_owned() };
+        match self.guard.asked(|| Ask::Resign(ask())).await {
             Ok(Outcome::Released(_)) => {
                 self.guard.was_given_back();
                 Ok(())
@@ -149,7 +150,7 @@ impl Leadership {
                 })
             }
             Ok(_) => Err(HandOverError::Unavailable("an answer to something else".to_owned())),
-            Err(why) => Err(HandOverError::Unavailable(why)),
+            Err(why) => Err(HandOverError::Unavailable(why.to_string())),
         }
     }
 

@@ -137,7 +137,7 @@ impl Election {
             let question = pb::GetElectionRequest { name: self.name.clone() };
             async move { locks.get_election(question).await }
         };
-        let shown = self.client.settings().call(show).await?;
+        let shown = self.client.settings().call_patiently(show).await?;
         Ok(Standing { leader: shown.leader.and_then(Leader::from_wire), candidates: shown.candidates })
     }
 

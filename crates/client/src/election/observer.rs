@@ -49,8 +49,7 @@ pub struct Observer {
 
 impl Observer {
     pub(super) fn new(client: Client, name: String) -> Self {
-        let backoff = Backoff::new(Duration::from_millis(20), Duration::from_secs(1));
-        Self { client, name, stream: None, told: None, newest: None, backoff }
+        Self { client, name, stream: None, told: None, newest: None, backoff: Backoff::default() }
     }
 
     /// The next change; the first is the present state. A broken stream is opened again, at any of the endpoints.

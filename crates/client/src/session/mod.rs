@@ -44,11 +44,13 @@ pub(crate) enum SessionEnd {
 }
 
 /// Why a request has no outcome.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum AskError {
     /// The session is over.
+    #[error(transparent)]
     Ended(SessionEnd),
     /// Not answered in time; the text says what is known.
+    #[error("{0}")]
     Unavailable(String),
 }
 

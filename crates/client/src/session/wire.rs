@@ -100,8 +100,12 @@ impl Wire {
     }
 
     /// Wants a keep-alive to be sent, and optionally to hear when one that was sent after this moment is confirmed.
+    /// One who asks after the session's end hears of it at once: its sender is dropped.
     pub(crate) fn keep_alive(&self, waiter: Option<oneshot::Sender<()>>) {
         let mut state = self.lock();
+        if state.end.is_some() {
+            return;
+        }
         state.wanted.get_or_insert_default().extend(waiter);
         wake(state);
     }

@@ -27,7 +27,7 @@ impl Naive {
             (Answer::Renewed { id, locks }, Some(Reply::Renewed(renewed))) => {
                 let lease = self.leases.iter().find(|lease| lease.id == *id).unwrap();
                 renewed.lease_id == *id
-                    && renewed.locks.iter().map(|(_, token)| token.get()).eq(locks.iter().copied())
+                    && renewed.locks.iter().map(|lock| lock.token.get()).eq(locks.iter().copied())
                     && self.gives(lease, renewed.ttl_ms)
             }
             (

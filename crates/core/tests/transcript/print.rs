@@ -58,7 +58,7 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
             vec![format!("not granted {}: held by [{holders}], {} waiting{regrant}", no.resource, no.waiters)]
         }
         Reply::Renewed(renewed) => {
-            let locks = renewed.locks.iter().map(|(name, number)| format!("{name} {}", token(*number)));
+            let locks = renewed.locks.iter().map(|lock| format!("{} {}", lock.resource, token(lock.token)));
             let locks = locks.collect::<Vec<_>>().join(", ");
             vec![format!(
                 "renewed {} ttl={} [{locks}]",

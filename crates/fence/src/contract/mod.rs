@@ -7,6 +7,7 @@ mod admitted;
 mod decide;
 mod fence;
 mod grant;
+mod refusal;
 mod row;
 mod verdict;
 
@@ -14,6 +15,7 @@ pub use admitted::{Admitted, AdmittedMut};
 pub use decide::{decide, decide_claim};
 pub use fence::{Fence, Policy, Span};
 pub use grant::{Ask, Grant, Kind, SharedSteps};
+pub use refusal::Refusal;
 pub use row::Row;
 pub use verdict::{FenceError, Rejection, Verdict};
 

@@ -4,6 +4,7 @@ use std::num::NonZeroU64;
 
 use leasehold_types::{FencingToken, ResourceName};
 
+use super::refusal::Refusal;
 use super::row::Row;
 
 /// The answer of a fence to one ask.
@@ -60,6 +61,9 @@ pub enum Rejection {
     /// The protected row, which the statement names, does not exist: nothing was written, and no token is at fault.
     #[error("the row to write does not exist")]
     MissingRow,
+    /// The fence wants signed tokens, and this is none that counts here.
+    #[error("untrusted token: {0}")]
+    Untrusted(Refusal),
 }
 
 impl Rejection {
@@ -72,6 +76,7 @@ impl Rejection {
             Self::AlreadyApplied { .. } => "already_applied",
             Self::OutOfOrder { .. } => "out_of_order",
             Self::MissingRow => "missing_row",
+            Self::Untrusted(_) => "untrusted",
         }
     }
 }

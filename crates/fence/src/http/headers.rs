@@ -5,9 +5,10 @@ use std::num::NonZeroU64;
 use http::HeaderMap;
 use leasehold_types::{FencingToken, Permit, ResourceName};
 
-use crate::{Ask, Fence, Grant, Kind};
+use crate::signed::Checker;
+use crate::{Ask, Fence, Grant, Kind, Refusal};
 
-/// The fencing token, a number.
+/// The fencing token: a number, or what the service signed.
 pub const TOKEN_HEADER: &str = "x-fencing-token";
 /// The lock that the token is of; without it, the lock that guards the fence.
 pub const RESOURCE_HEADER: &str = "x-fencing-resource";
@@ -33,18 +34,35 @@ pub struct InvalidHeader {
     pub name: &'static str,
 }
 
-/// Reads the headers of a request to this fence.
-pub(crate) fn read(headers: &HeaderMap, fence: &Fence) -> Result<Option<Ask>, InvalidHeader> {
-    let token = parsed(headers, TOKEN_HEADER, |text| FencingToken::new(number(text)?).ok())?;
+/// What a request came with: nothing, an ask, or a token that does not count.
+pub(crate) type Presented = Result<Option<Ask>, Refusal>;
+
+/// Reads the headers of a request to this fence. A signed token says itself which lock and which permit it is of.
+pub(crate) fn read(
+    headers: &HeaderMap,
+    fence: &Fence,
+    checker: Option<&Checker>,
+) -> Result<Presented, InvalidHeader> {
+    let text = parsed(headers, TOKEN_HEADER, |text| Some(text.to_owned()))?;
     let resource = parsed(headers, RESOURCE_HEADER, |text| ResourceName::new(text).ok())?;
     let permit = parsed(headers, PERMIT_HEADER, |text| u32::try_from(number(text)?).ok())?;
     let step = parsed(headers, STEP_HEADER, |text| NonZeroU64::new(number(text)?))?;
-    let Some(token) = token else { return Ok(None) };
-    let kind = permit.map_or(Kind::Exclusive, |permit| Kind::Permit(Permit(permit)));
-    let grant = Grant::new(resource.unwrap_or_else(|| fence.guard().clone()), token, kind);
+    let Some(text) = text else { return Ok(Ok(None)) };
+    let grant = match checker.filter(|checker| checker.concerns(&text)) {
+        Some(checker) => match checker.check(&text) {
+            Ok(grant) => grant,
+            Err(refusal) => return Ok(Err(refusal)),
+        },
+        None => {
+            let token = number(&text).and_then(|number| FencingToken::new(number).ok());
+            let kind = permit.map_or(Kind::Exclusive, |permit| Kind::Permit(Permit(permit)));
+            let resource = resource.unwrap_or_else(|| fence.guard().clone());
+            Grant::new(resource, token.ok_or(InvalidHeader { name: TOKEN_HEADER })?, kind)
+        }
+    };
     match step {
-        Some(step) => Ok(Some(grant.step(step).map_err(|_| InvalidHeader { name: STEP_HEADER })?)),
-        None => Ok(Some(grant.write())),
+        Some(step) => Ok(Ok(Some(grant.step(step).map_err(|_| InvalidHeader { name: STEP_HEADER })?))),
+        None => Ok(Ok(Some(grant.write()))),
     }
 }
 

@@ -10,10 +10,11 @@ use http::request::Parts;
 use http::{Method, Request, Response};
 use tower::{Layer, Service};
 
-use super::headers::{self, Asked};
+use super::headers::{self, Asked, Presented};
 use super::maximum::{Failure, Maximum};
 use super::problem;
 use crate::rollout::{Rollout, Timer};
+use crate::signed::Checker;
 use crate::{Fence, FenceError, Rejection};
 
 /// Which fence a request is to, if any.
@@ -24,6 +25,7 @@ type Find = dyn Fn(&Parts) -> Option<Fence> + Send + Sync;
 pub struct FenceLayer {
     find: Arc<Find>,
     check: Option<Arc<Check>>,
+    checker: Option<Arc<Checker>>,
 }
 
 struct Check {
@@ -41,7 +43,7 @@ impl FenceLayer {
     /// Reads what is asked and leaves the check to the handler, in its own transaction. `find` names the fence of a
     /// request from its path, headers or extensions; `None` lets it pass.
     pub fn extracting(find: impl Fn(&Parts) -> Option<Fence> + Send + Sync + 'static) -> Self {
-        Self { find: Arc::new(find), check: None }
+        Self { find: Arc::new(find), check: None, checker: None }
     }
 
     /// Checks against a stored maximum before the handler runs, as far as the roll-out goes.
@@ -51,7 +53,15 @@ impl FenceLayer {
         rollout: Arc<Rollout>,
     ) -> Self {
         let check = Check { maximum: Box::new(maximum), rollout };
-        Self { find: Arc::new(find), check: Some(Arc::new(check)) }
+        Self { find: Arc::new(find), check: Some(Arc::new(check)), checker: None }
+    }
+
+    /// Wants signed tokens, as far as the checker does. A token that does not count is refused with 403: at once by
+    /// [`FenceLayer::extracting`], as far as the roll-out goes by [`FenceLayer::checking`].
+    #[must_use]
+    pub fn signed(mut self, checker: Arc<Checker>) -> Self {
+        self.checker = Some(checker);
+        self
     }
 }
 
@@ -106,30 +116,37 @@ impl FenceLayer {
             return Ok(());
         }
         let Some(fence) = (self.find)(parts) else { return Ok(()) };
-        let ask = headers::read(&parts.headers, &fence).map_err(|error| problem::invalid(&error))?;
-        let asked = Asked { fence, ask };
-        if let Some(check) = &self.check {
-            check.run(&asked).await.map_err(|error| answer(&error))?;
-        }
-        parts.extensions.insert(asked);
+        let read = headers::read(&parts.headers, &fence, self.checker.as_deref());
+        let presented = read.map_err(|error| problem::invalid(&error))?;
+        let ask = match (&self.check, presented) {
+            (Some(check), presented) => {
+                check.run(&fence, &presented).await.map_err(|error| answer(&error))?;
+                presented.ok().flatten()
+            }
+            (None, Ok(ask)) => ask,
+            (None, Err(refusal)) => return Err(problem::refusal(&Rejection::Untrusted(refusal))),
+        };
+        parts.extensions.insert(Asked { fence, ask });
         Ok(())
     }
 }
 
 impl Check {
-    async fn run(&self, Asked { fence, ask }: &Asked) -> Result<(), FenceError<Failure>> {
+    async fn run(&self, fence: &Fence, presented: &Presented) -> Result<(), FenceError<Failure>> {
         let stage = self.rollout.stage(fence.guard());
         if stage.enforces(fence.guard()) && !self.maximum.is_durable() {
             return Err(FenceError::Store("a maximum in memory is for tests, not for this stage".into()));
         }
         let timer = Timer::start();
-        let outcome = match ask {
-            None => Err(FenceError::Rejected(Rejection::MissingToken)),
-            Some(_) if !stage.checks() => Ok(()),
-            Some(ask) => self.maximum.advance(fence, ask.grant()).await,
+        let outcome = match presented {
+            Ok(None) => Err(FenceError::Rejected(Rejection::MissingToken)),
+            Ok(Some(_)) | Err(_) if !stage.checks() => Ok(()),
+            Ok(Some(ask)) => self.maximum.advance(fence, ask.grant()).await,
+            Err(refusal) => Err(FenceError::Rejected(Rejection::Untrusted(refusal.clone()))),
         };
         self.rollout.checked(fence.guard(), timer.elapsed());
-        self.rollout.settle(fence, ask.as_ref(), outcome)
+        let ask = presented.as_ref().ok().and_then(Option::as_ref);
+        self.rollout.settle(fence, ask, outcome)
     }
 }
 

@@ -7,7 +7,7 @@
 //!   that was admitted and then paused *inside the handler* still writes after a newer one; what reaches the handler
 //!   never goes down in token, what the handler does with it may.
 //!
-//! Headers: `X-Fencing-Token`, a number; `X-Fencing-Resource`, the lock it is of, when it is not the one that guards
+//! Headers: `X-Fencing-Token`, a number, or with [`FenceLayer::signed`] what the service signed; `X-Fencing-Resource`, the lock it is of, when it is not the one that guards
 //! the fence anyway; `X-Fencing-Permit`, for a semaphore's grant; `X-Fencing-Step`, for a counted write (with
 //! `extracting` alone). Requests that only read (GET, HEAD, OPTIONS, TRACE) pass.
 

@@ -5,7 +5,8 @@ use http::{HeaderValue, Response, StatusCode, header};
 use super::headers::InvalidHeader;
 use crate::Rejection;
 
-/// The answer to a request that the fence rejected: 409 with both tokens for a stale one, 428 for a missing one.
+/// The answer to a request that the fence rejected: 409 with both tokens for a stale one, 428 for a missing one,
+/// 403 for one that the service did not sign.
 pub fn refusal<B: From<String>>(rejection: &Rejection) -> Response<B> {
     let (status, code) = match rejection {
         Rejection::Stale { .. } => (StatusCode::CONFLICT, "stale_token"),
@@ -14,6 +15,7 @@ pub fn refusal<B: From<String>>(rejection: &Rejection) -> Response<B> {
         Rejection::AlreadyApplied { .. } => (StatusCode::CONFLICT, "already_applied"),
         Rejection::OutOfOrder { .. } => (StatusCode::CONFLICT, "out_of_order"),
         Rejection::MissingRow => (StatusCode::NOT_FOUND, "not_found"),
+        Rejection::Untrusted(_) => (StatusCode::FORBIDDEN, "untrusted_token"),
     };
     let facts = match rejection {
         Rejection::Stale { presented, highest } => {

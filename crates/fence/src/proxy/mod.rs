@@ -48,6 +48,7 @@ use tokio::net::TcpListener;
 use crate::http::problem;
 use crate::metrics::FenceMetrics;
 use crate::rollout::Rollout;
+use crate::signed::Checker;
 pub use crate::serve::Limits;
 use crate::serve::{self, Body};
 
@@ -80,6 +81,8 @@ pub struct Config {
     pub patience: Duration,
     /// What one caller and all may use.
     pub limits: Limits,
+    /// Which signed tokens count; without it tokens are plain numbers.
+    pub checker: Option<Arc<Checker>>,
 }
 
 impl Config {
@@ -94,6 +97,7 @@ impl Config {
             answer_within: Duration::from_secs(300),
             patience: drain + Duration::from_secs(5),
             limits: Limits::default(),
+            checker: None,
         }
     }
 

@@ -167,16 +167,21 @@ impl Service {
                 Unmatched::Refuse => Err(problem::problem(StatusCode::FORBIDDEN, "no_fence", why, "")),
             };
         };
-        let ask = headers::read(&parts.headers, &fence).map_err(|error| problem::invalid(&error))?;
+        let read = headers::read(&parts.headers, &fence, self.config.checker.as_deref());
+        let presented = read.map_err(|error| problem::invalid(&error))?;
         let begun = Instant::now();
-        let (outcome, flight) = match &ask {
-            None => (Err(FenceError::Rejected(Rejection::MissingToken)), None),
-            Some(ask) => match self.ask(&fence, ask.grant(), caller).await {
-                Ok(flight) => (Ok(()), flight),
-                Err(error) => (Err(error), None),
-            },
+        let asked = match &presented {
+            Ok(None) => Err(FenceError::Rejected(Rejection::MissingToken)),
+            Ok(Some(ask)) => self.ask(&fence, ask.grant(), caller).await,
+            Err(_) if !self.rollout.stage(fence.guard()).checks() => Ok(None),
+            Err(refusal) => Err(FenceError::Rejected(Rejection::Untrusted(refusal.clone()))),
         };
         self.rollout.checked(fence.guard(), begun.elapsed());
+        let ask = presented.ok().flatten();
+        let (outcome, flight) = match asked {
+            Ok(flight) => (Ok(()), flight),
+            Err(error) => (Err(error), None),
+        };
         self.rollout.settle(&fence, ask.as_ref(), outcome).map_err(|error| refusal(&error))?;
         Ok(match (flight, ask) {
             (Some(flight), Some(ask)) => Pass::Noted(fence, ask.grant().clone(), flight),

@@ -8,7 +8,7 @@
 //! that matters, keep the fence in a database.
 
 use redis::aio::ConnectionLike;
-use redis::{RedisError, Script};
+use redis::{RedisError, Script, ScriptInvocation};
 
 use crate::{Ask, Fence, FenceError, Grant, Policy, Rejection};
 
@@ -38,7 +38,7 @@ impl RedisFence {
     /// A fence whose hashes have the keys `prefix` + name of the fence. All of a fence is under one key, so a cluster
     /// keeps it together.
     pub fn new(prefix: &str) -> Self {
-        Self { script: Script::new(include_str!("fence.lua")), prefix: prefix.to_owned() }
+        Self { script: script(include_str!("fence.lua")), prefix: prefix.to_owned() }
     }
 
     /// The key of a fence's hash.
@@ -109,11 +109,22 @@ impl RedisFence {
         let policy = if fence.policy() == Policy::Strict { "strict" } else { "monotonic" };
         let step = ask.step().map_or(String::new(), |step| step.to_string());
         let mut call = self.script.prepare_invoke();
-        call.key(self.key(fence)).arg(fence.guard().as_str()).arg(grant.resource().as_str());
-        call.arg(u8::from(fence.takes(grant.kind()))).arg(grant.row_number()).arg(grant.token().get());
+        call.key(self.key(fence));
+        present(&mut call, fence, grant);
         call.arg(u8::from(grant.advances())).arg(policy).arg(step).arg(act).arg(value);
         Ok(call.invoke_async(connection).await?)
     }
+}
+
+/// A script that asks a fence.
+pub(crate) fn script(body: &str) -> Script {
+    Script::new(&format!("{}{body}", include_str!("kept.lua")))
+}
+
+/// The first five arguments of such a script.
+pub(crate) fn present(call: &mut ScriptInvocation<'_>, fence: &Fence, grant: &Grant) {
+    call.arg(fence.guard().as_str()).arg(grant.resource().as_str());
+    call.arg(u8::from(fence.takes(grant.kind()))).arg(grant.row_number()).arg(grant.token().get());
 }
 
 /// The script's words as a verdict; words that it cannot say are corruption, never an admission.

@@ -54,7 +54,9 @@ impl Stage {
     /// programs that already use the fence get such an answer.
     pub fn stops(self, guard: &ResourceName, rejection: &Rejection) -> bool {
         match rejection {
-            Rejection::Stale { .. } | Rejection::WrongScope { .. } => self.enforces(guard),
+            Rejection::Stale { .. } | Rejection::WrongScope { .. } | Rejection::Untrusted(_) => {
+                self.enforces(guard)
+            }
             Rejection::MissingToken => self == Self::Require,
             Rejection::AlreadyApplied { .. } | Rejection::OutOfOrder { .. } | Rejection::MissingRow => true,
         }

@@ -70,9 +70,13 @@ impl Keyring {
         self.keys.insert(id, key);
     }
 
+    pub(super) fn knows(&self, id: &KeyId) -> bool {
+        self.keys.contains_key(id)
+    }
+
     /// Lets this key sign from now on. Whether it is known.
     pub fn sign_with(&mut self, id: &KeyId) -> bool {
-        let known = self.keys.contains_key(id);
+        let known = self.knows(id);
         if known {
             self.signing = id.clone();
         }

@@ -1,6 +1,7 @@
 //! One request to the storage.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Limited};
@@ -17,7 +18,7 @@ use crate::http::problem;
 use crate::metrics::FenceMetrics;
 use crate::rollout::Rollout;
 use crate::serve::{Body, text, whole};
-use crate::{Ask, Fence, FenceError};
+use crate::{Ask, Fence, FenceError, Grant};
 
 #[derive(Debug)]
 pub(super) struct Service {
@@ -51,7 +52,9 @@ impl Service {
     async fn write(&self, request: Request<Incoming>) -> Outcome {
         let asked: WriteRequest = self.body(request).await?;
         let write = asked.meant().map_err(|why| bad(&why))?;
-        let (written, write) = self.with(move |store| (store.write(&write), write)).await?;
+        let (written, took, write) =
+            self.with(move |store| (store.write(&write), store.check_took(), write)).await?;
+        self.checked(write.ask.grant(), took);
         let (outcome, written) = match written {
             Ok(written) => (Ok(()), Some(written)),
             Err(error) => (Err(error), None),
@@ -63,9 +66,17 @@ impl Service {
     async fn claim(&self, request: Request<Incoming>) -> Outcome {
         let asked: ClaimRequest = self.body(request).await?;
         let grant = asked.meant().map_err(|why| bad(&why))?;
-        let (claimed, grant) = self.with(move |store| (store.claim(&grant), grant)).await?;
+        let (claimed, took, grant) =
+            self.with(move |store| (store.claim(&grant), store.check_took(), grant)).await?;
+        self.checked(&grant, took);
         self.settle(&grant.write(), claimed)?;
         self.resource(grant.resource().clone()).await
+    }
+
+    fn checked(&self, grant: &Grant, took: Option<Duration>) {
+        if let Some(took) = took {
+            self.rollout.checked(grant.resource(), took);
+        }
     }
 
     /// Counts and logs; what the fence rejects is refused.

@@ -3,6 +3,7 @@
 use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 
 use leasehold_types::ResourceName;
 use rusqlite::{Connection, OptionalExtension, Transaction, TransactionBehavior, params};
@@ -11,6 +12,7 @@ use rustix::io::Errno;
 use super::files::Files;
 use super::path::FilePath;
 use crate::http::Failure;
+use crate::rollout::Timer;
 use crate::sql::{Dialect, FENCE_TABLE, ddl};
 use crate::{Ask, Fence, FenceError, Grant, Kind, Rejection, sqlite};
 
@@ -83,6 +85,8 @@ pub struct Store {
     files: Files,
     /// Whether the intent in the database is known to be in its file.
     done: bool,
+    /// How long the fence took for the last ask, if it came to that.
+    check_took: Option<Duration>,
     _lock: File,
 }
 
@@ -102,7 +106,7 @@ impl Store {
         connection.pragma_update(None, "synchronous", "full")?;
         make(&connection)?;
         let files = Files::open(&files, &state)?;
-        let mut store = Self { connection, files, done: false, _lock: lock };
+        let mut store = Self { connection, files, done: false, check_took: None, _lock: lock };
         store.finish()?;
         Ok(store)
     }
@@ -113,6 +117,7 @@ impl Store {
     /// Rejected: nothing is written. Store: before the commit nothing is written; after it the write is done before
     /// the next one. A retry by step is applied once.
     pub fn write(&mut self, write: &Write) -> Result<Written, Error> {
+        self.check_took = None;
         self.finish().map_err(FenceError::Store)?;
         self.files.prepare(&write.path).map_err(|error| FenceError::Store(NoFile(error).into()))?;
         let fence = fence_of(write.ask.grant());
@@ -134,8 +139,17 @@ impl Store {
     /// # Errors
     /// Rejected: the lease is lost.
     pub fn claim(&mut self, grant: &Grant) -> Result<(), Error> {
-        check_kind(&self.connection, grant)?;
-        sqlite::claim(&self.connection, &fence_of(grant), grant).map_err(FenceError::boxed)
+        let timer = Timer::start();
+        let claimed = check_kind(&self.connection, grant).and_then(|()| {
+            sqlite::claim(&self.connection, &fence_of(grant), grant).map_err(FenceError::boxed)
+        });
+        self.check_took = Some(timer.elapsed());
+        claimed
+    }
+
+    /// How long the fence took for the last write or claim; the write itself is not in it.
+    pub(super) fn check_took(&self) -> Option<Duration> {
+        self.check_took
     }
 
     /// The highest token of a resource and the number of its writes.
@@ -163,8 +177,11 @@ impl Store {
     fn commit(&mut self, fence: &Fence, write: &Write) -> Result<u64, Error> {
         let immediate = TransactionBehavior::Immediate;
         let tx = self.connection.transaction_with_behavior(immediate).map_err(store)?;
-        check_kind(&tx, write.ask.grant())?;
-        let admitted = sqlite::admit(&tx, fence, &write.ask).map_err(FenceError::boxed)?;
+        let timer = Timer::start();
+        let admitted = check_kind(&tx, write.ask.grant())
+            .and_then(|()| sqlite::admit(&tx, fence, &write.ask).map_err(FenceError::boxed));
+        self.check_took = Some(timer.elapsed());
+        let admitted = admitted?;
         let before = guarded_length(&admitted, fence, &write.path)?;
         let at = if write.change == Change::Append { before } else { 0 };
         let length = at + write.bytes.len() as u64;

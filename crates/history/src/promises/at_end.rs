@@ -1,5 +1,8 @@
 //! What can be said only when everything was seen.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use super::{Check, broken};
 use crate::book::{Belief, Book};
 use crate::lease::{Attempts, Ending, Lease, Mark};
@@ -7,13 +10,14 @@ use crate::promise::Promise;
 use crate::record::{Id, Mode};
 
 /// The promises of this kind.
-pub(crate) const ALL: [Promise; 2] = [Promise::S6, Promise::S10];
+pub(crate) const ALL: [Promise; 3] = [Promise::S6, Promise::S10, Promise::S14];
 
 /// Asks the function of one promise.
 pub(crate) fn check(promise: Promise, book: &Book) -> Check {
     match promise {
         Promise::S6 => failures_did_not_happen(book),
         Promise::S10 => beliefs_do_not_overlap(book),
+        Promise::S14 => watchers_saw_the_same(book),
         _ => Ok(0),
     }
 }
@@ -76,6 +80,37 @@ fn beliefs_do_not_overlap(book: &Book) -> Check {
         longest.push(belief);
     }
     Ok(beliefs.len() as u64)
+}
+
+/// S14 where no commits are shown: an event that one watcher was shown, and that lies between two that another was shown
+/// one after the other, was missed by that one. Watchers of one history are taken to watch the same names.
+fn watchers_saw_the_same(book: &Book) -> Check {
+    if book.has_commits() {
+        return Ok(0);
+    }
+    let mut known: Vec<((u64, u32), u64)> =
+        book.shown.iter().filter_map(|shown| Some((shown.event?, shown.index))).collect();
+    known.sort_unstable();
+    known.dedup_by_key(|(event, _)| *event);
+    let place = |event: &(u64, u32)| known.partition_point(|(other, _)| other < event);
+    let mut last: HashMap<&Arc<str>, Option<(usize, u64)>> = HashMap::new();
+    for shown in &book.shown {
+        let here = shown.event.as_ref().map(|event| (place(event), shown.index));
+        let before = last.insert(&shown.stream, here).flatten();
+        let (Some((before, index)), Some((here, _))) = (before, here) else { continue };
+        let (slot, n) = known[here].0;
+        let detail = match here {
+            _ if here == before + 1 => continue,
+            _ if here <= before => format!("{} was shown event {slot}.{n} again, or too late", shown.stream),
+            _ => {
+                let (slot, n) = known[before + 1].0;
+                format!("{} was never shown event {slot}.{n}, which another was", shown.stream)
+            }
+        };
+        let marks = [index, known[(before + 1).min(here)].1].map(|index| Mark { at: 0, index });
+        return Err(broken(Promise::S14, &marks, shown.index, detail));
+    }
+    Ok(book.shown.len() as u64)
 }
 
 fn excludes(one: &Belief, other: &Belief) -> bool {

@@ -9,7 +9,7 @@ use crate::record::Record;
 pub(crate) fn of(record: &Record) -> &'static [Promise] {
     use Promise::{S1, S2, S3, S4, S5, S7, S8, S9, S11, S12, S13, S14, S17, S18, S19};
     match record {
-        Record::Answer { .. } => &[S17, S13, S3, S5, S7, S9, S11, S12, S19],
+        Record::Answer { .. } => &[S17, S13, S2, S3, S5, S7, S9, S11, S12, S19],
         Record::Fence { .. } => &[S4],
         Record::Commit { .. } => &[S18, S8, S7, S2, S1, S9, S12],
         Record::Event { .. } => &[S14],
@@ -40,6 +40,7 @@ pub(crate) fn check(promise: Promise, book: &Book, index: u64, record: &Record) 
         (promise, Record::Answer { at, op, epoch, answer }) => {
             let Some(op) = book.ops.get(op).filter(|op| !op.answered) else { return Ok(0) };
             match promise {
+                Promise::S2 => clients::tokens_are_of_one_lease(book, op, index, answer),
                 Promise::S3 => clients::tokens_follow_asking(op, index, answer),
                 Promise::S5 => clients::nothing_told_is_lost(book, op, index, *at, answer),
                 Promise::S7 => clients::told_once(book, op, index, answer),

@@ -4,9 +4,24 @@ use std::sync::Arc;
 
 use super::{Check, broken};
 use crate::book::{Book, Op};
+use crate::checker::Violation;
 use crate::lease::{Ending, Mark};
 use crate::promise::Promise;
 use crate::record::{Answer, At, Call};
+
+/// S2: a token that was told for one lease is not told for another.
+pub(super) fn tokens_are_of_one_lease(book: &Book, op: &Op, index: u64, answer: &Answer) -> Check {
+    let (Answer::Granted { token, .. }, Call::Acquire { lease, .. }) = (answer, &op.call) else {
+        return Ok(0);
+    };
+    match book.tokens.get(token) {
+        Some((other, mark)) if other != lease => {
+            let detail = format!("token {token} was told for lease {other}, and then for lease {lease}");
+            Err(broken(Promise::S2, &[*mark, op.mark], index, detail))
+        }
+        _ => Ok(1),
+    }
+}
 
 /// S3: a grant is larger than every grant that was told before it was asked for.
 pub(super) fn tokens_follow_asking(op: &Op, index: u64, answer: &Answer) -> Check {
@@ -36,7 +51,7 @@ pub(super) fn fences_never_go_back(
 }
 
 /// S5: what is told is committed; and, where commits are not shown, what was told and promised is still there when
-/// somebody looks.
+/// somebody looks, and what was given back is not.
 pub(super) fn nothing_told_is_lost(book: &Book, op: &Op, index: u64, at: At, answer: &Answer) -> Check {
     match (answer, &op.call) {
         (Answer::Granted { token, .. }, Call::Acquire { lease, .. }) if book.has_commits() => {
@@ -57,6 +72,7 @@ pub(super) fn nothing_told_is_lost(book: &Book, op: &Op, index: u64, at: At, ans
         }
         (Answer::Holders { tokens }, Call::Read { resource }) if !book.has_commits() => {
             let Some(place) = book.resources.get(resource) else { return Ok(0) };
+            still_held(book, op, index, tokens)?;
             for id in &place.told {
                 let Some(lease) = book.leases.get(id) else { continue };
                 let Some((token, told)) = lease.told.filter(|(_, told)| told.index < op.mark.index) else {
@@ -72,6 +88,19 @@ pub(super) fn nothing_told_is_lost(book: &Book, op: &Op, index: u64, at: At, ans
         }
         _ => Ok(0),
     }
+}
+
+/// What was acknowledged as given back before somebody looked is held by nobody.
+fn still_held(book: &Book, op: &Op, index: u64, tokens: &[u64]) -> Result<(), Violation> {
+    for token in tokens {
+        let lease = book.tokens.get(token).and_then(|(lease, _)| book.leases.get(lease));
+        let Some(given_back) = lease.and_then(|lease| lease.given_back) else { continue };
+        if given_back.index < op.mark.index {
+            let detail = format!("token {token} was told to be given back, and is still held");
+            return Err(broken(Promise::S5, &[given_back, op.mark], index, detail));
+        }
+    }
+    Ok(())
 }
 
 /// S7: whoever asks again under a lease id is told the same token.
@@ -170,7 +199,8 @@ pub(super) fn nothing_comes_back(book: &Book, op: &Op, index: u64, answer: &Answ
     }
 }
 
-/// S17: whatever was asked after a node was replaced is not answered by it.
+/// S17: whatever was asked after a node was replaced is not answered by it. That it was replaced is seen from the claim, or
+/// from an answer of a newer epoch to anybody.
 pub(super) fn replaced_nodes_are_silent(
     book: &Book,
     op: &Op,
@@ -179,8 +209,12 @@ pub(super) fn replaced_nodes_are_silent(
     answer: &Answer,
 ) -> Check {
     // Whoever has just been replaced may say so.
-    let is_error = matches!(answer, Answer::Failed | Answer::Unknown);
-    let Some(epoch) = epoch.filter(|_| !is_error) else { return Ok(0) };
+    let Some(epoch) = epoch.filter(|_| !answer.is_error()) else { return Ok(0) };
+    let (newer, mark) = op.told_epoch;
+    if epoch < newer {
+        let detail = format!("epoch {epoch} answered what was asked after epoch {newer} had answered");
+        return Err(broken(Promise::S17, &[mark, op.mark], index, detail));
+    }
     match book.replaced(epoch) {
         Some(claim) if claim.mark.at < op.mark.at => {
             let detail = format!("epoch {epoch} answered what was asked after epoch {} began", claim.epoch);

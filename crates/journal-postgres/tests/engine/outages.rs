@@ -61,7 +61,7 @@ async fn a_paused_engine_is_unknown_in_time() {
     server.pause(0);
     assert_eq!(node.opened.writer.beat().await, Outcome::Committed);
     let second = journal(server.url());
-    let late = tokio::time::timeout(Duration::from_secs(8), second.open(crate::kit::claim()));
+    let late = tokio::time::timeout(Duration::from_secs(60), second.open(crate::kit::claim()));
     assert!(late.await.expect("gives up by itself").is_err());
     server.resume(0);
     node.commit("after").await;

@@ -1,12 +1,19 @@
 //! A small node over a journal, for tests of one engine: it claims, appends, and remembers what it may believe.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 
-use crate::{Batch, BatchId, Claim, Committed, Journal, Opened, Outcome, Reader, Slots, Tail, chain};
+use crate::{
+    Batch, BatchId, Claim, Committed, Confirmation, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
+    chain,
+};
 
-/// Attempts after which an unknown outcome counts as one for ever.
-const ATTEMPTS: usize = 20;
+/// After that an engine is away for ever: much longer than one that is alive takes on a machine with other work.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Between two attempts.
+const BREATH: Duration = Duration::from_millis(20);
 
 /// One claim and what its owner believes of the tail.
 #[derive(Debug)]
@@ -29,12 +36,16 @@ pub fn fresh_claim() -> Claim {
 }
 
 impl SmallNode {
-    /// Claims the journal.
+    /// Claims the journal, as soon as its engine answers.
     ///
     /// # Panics
     /// It cannot be claimed.
     pub async fn open(journal: &dyn Journal) -> Self {
-        let opened = journal.open(fresh_claim()).await.expect("the journal can be claimed");
+        let claimed = insist(async || match journal.open(fresh_claim()).await {
+            Err(OpenError::Unavailable(why)) => Err(why),
+            known => Ok(known),
+        });
+        let opened = claimed.await.expect("the journal can be claimed");
         let tail = opened.tail;
         Self { opened, tail }
     }
@@ -59,22 +70,58 @@ impl SmallNode {
     /// # Panics
     /// It stays unknown.
     pub async fn resolve(&mut self, batch: &Batch) -> Outcome {
-        for _ in 0..ATTEMPTS {
-            match self.append(batch).await {
-                Outcome::Unknown(_) => {}
-                outcome => return outcome,
-            }
-        }
-        panic!("unknown after {ATTEMPTS} attempts");
+        insist(async || match self.append(batch).await {
+            Outcome::Unknown(why) => Err(why),
+            known => Ok(known),
+        })
+        .await
     }
 
-    /// Appends what must be committed at once.
+    /// Appends what must be committed.
     ///
     /// # Panics
     /// It is not.
     pub async fn commit(&mut self, body: impl Into<Bytes>) {
         let batch = self.batch(body);
-        assert_eq!(self.append(&batch).await, Outcome::Committed);
+        assert_eq!(self.resolve(&batch).await, Outcome::Committed);
+    }
+
+    /// Asks whether the epoch is still ours, until that is known.
+    ///
+    /// # Panics
+    /// It is not, or it stays unknown.
+    pub async fn confirmed(&mut self) {
+        let confirmation = insist(async || match self.opened.writer.confirm().await {
+            Confirmation::Unknown(why) => Err(why),
+            known => Ok(known),
+        });
+        assert_eq!(confirmation.await, Confirmation::Current);
+    }
+
+    /// Every slot from the first on.
+    ///
+    /// # Panics
+    /// They cannot be read, or were compacted.
+    pub async fn slots(&mut self) -> Vec<Committed> {
+        read_all(self.opened.reader.as_mut()).await
+    }
+}
+
+/// Asks again until there is an answer.
+async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
+    let mut last = String::new();
+    let asking = async {
+        loop {
+            match ask().await {
+                Ok(answer) => return answer,
+                Err(why) => last = why,
+            }
+            tokio::time::sleep(BREATH).await;
+        }
+    };
+    match tokio::time::timeout(PATIENCE, asking).await {
+        Ok(answer) => answer,
+        Err(_) => panic!("no answer within {PATIENCE:?}: {last}"),
     }
 }
 

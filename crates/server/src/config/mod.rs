@@ -6,6 +6,7 @@ mod journal;
 mod policy;
 mod raw;
 mod settings;
+mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
 pub use policy::{Policies, Policy, RawPolicy, Undeclared};
 pub use raw::{RawConfig, RawLimits};
 pub use settings::{SETTINGS, Setting, settings_table};
+pub use traces::{RawTraces, TraceSettings};
 
 /// Where the server listens by default: this machine alone.
 pub const DEFAULT_LISTEN: &str = "127.0.0.1:7420";
@@ -60,6 +62,8 @@ pub struct Config {
     pub limits: Limits,
     /// What each tenant may have.
     pub tenants: TenantLimits,
+    /// Where traces go; none are made without it.
+    pub traces: Option<TraceSettings>,
 }
 
 /// Which `Host` a request may name, so that no web page reaches an open server under a name of its own.
@@ -137,6 +141,7 @@ impl RawConfig {
             protected,
             tls,
             tenants: TenantLimits::resolve(&self.tenants)?,
+            traces: self.traces.resolve()?,
             listen,
             data: self.data.unwrap_or_else(|| DEFAULT_DATA.into()),
             node: node_name(self.node)?,

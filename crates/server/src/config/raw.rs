@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::access::{RawTenant, RawTls};
 use super::duration::WrittenDuration;
 use super::policy::{RawPolicy, Undeclared};
+use super::traces::RawTraces;
 use super::{ConfigError, RawJournal};
 
 /// Settings as they are written; what is left out comes from the layer below. Turned into a [`super::Config`] by
@@ -54,6 +55,9 @@ pub struct RawConfig {
     /// Certificates.
     #[serde(default, skip_serializing_if = "RawTls::is_empty")]
     pub tls: RawTls,
+    /// Where traces go.
+    #[serde(default, skip_serializing_if = "RawTraces::is_empty")]
+    pub traces: RawTraces,
     /// Bounds on what callers may ask.
     #[serde(default, skip_serializing_if = "RawLimits::is_empty")]
     pub limits: RawLimits,
@@ -157,6 +161,10 @@ impl RawConfig {
                 client_ca: lookup("LEASEHOLD_TLS_CLIENT_CA").map(PathBuf::from),
                 peer_ca: lookup("LEASEHOLD_TLS_PEER_CA").map(PathBuf::from),
             },
+            traces: RawTraces {
+                endpoint: lookup("LEASEHOLD_TRACES_ENDPOINT"),
+                ratio: parsed("LEASEHOLD_TRACES_RATIO", lookup("LEASEHOLD_TRACES_RATIO"))?,
+            },
             tenants: BTreeMap::new(),
             policies: Vec::new(),
             limits: RawLimits {
@@ -189,6 +197,7 @@ impl RawConfig {
                 .or(self.accept_correctness_locks_on_lossy_journal),
             undeclared: over.undeclared.or(self.undeclared),
             tls: self.tls.under(over.tls),
+            traces: self.traces.under(over.traces),
             tenants: if over.tenants.is_empty() { self.tenants } else { over.tenants },
             policies: if over.policies.is_empty() { self.policies } else { over.policies },
             limits: RawLimits {

@@ -56,6 +56,10 @@ settings! {
         "Authorities, as PEM, whose client certificates are accepted: callers are then known by an alternative name of their certificate, where a credential was created for it.";
     "tls.peer_ca", "LEASEHOLD_TLS_PEER_CA", "`tls.client_ca`, else the server's own chain",
         "Authorities, as PEM, of the other nodes' certificates, for requests that are passed on to the active node.";
+    "traces.endpoint", "LEASEHOLD_TRACES_ENDPOINT", "none: no traces",
+        "A collector that takes OTLP over HTTP, such as `http://127.0.0.1:4318`: requests are then traced through the node to the journal's commit. See [traces](../operating/traces.md).";
+    "traces.ratio", "LEASEHOLD_TRACES_RATIO", "1",
+        "The part of the requests without a trace of their own for which one is begun, from 0 to 1. A request that comes with a `traceparent` is recorded if that one is.";
     "limits.ttl_min", "LEASEHOLD_TTL_MIN", "1s",
         "Shortest ttl. Below a second, ordinary scheduling pauses end leases.";
     "limits.ttl_max", "LEASEHOLD_TTL_MAX", "1h",
@@ -100,7 +104,7 @@ mod tests {
 
     use super::*;
     use crate::config::{
-        JournalUrl, RawConfig, RawJournal, RawLimits, RawPolicy, RawTenant, RawTls, Undeclared,
+        JournalUrl, RawConfig, RawJournal, RawLimits, RawPolicy, RawTenant, RawTls, RawTraces, Undeclared,
         WrittenDuration,
     };
 
@@ -119,6 +123,7 @@ mod tests {
                 client_ca: Some("a".into()),
                 peer_ca: Some("p".into()),
             },
+            traces: RawTraces { endpoint: Some("e".into()), ratio: Some(1.0) },
             tenants: [("NAME".to_owned(), tenant())].into(),
             policies: vec![RawPolicy::default()],
             node: Some(String::new()),

@@ -5,7 +5,7 @@ use redis::{RedisError, Script};
 use super::{Answer, Entry, Flight, Flights, Note, corrupt, note};
 use crate::connection::Redis;
 use crate::http::{Failure, Maximum};
-use crate::redis::{RedisFence, verdict};
+use crate::redis::{RedisFence, present, script, verdict};
 use crate::{Fence, FenceError, Grant};
 
 /// The hashes of [`RedisFence`] and one more with the notes, on one Redis server. As durable as that server; not for a
@@ -33,7 +33,7 @@ impl RedisFlights {
             server: Redis::connect(url).await?,
             fence: RedisFence::new(PREFIX),
             notes: "leasehold:flights".to_owned(),
-            enter: Script::new(include_str!("enter.lua")),
+            enter: script(include_str!("enter.lua")),
             beat: Script::new(include_str!("beat.lua")),
             read: Script::new(include_str!("notes.lua")),
         })
@@ -47,8 +47,8 @@ impl RedisFlights {
     ) -> Result<Entry, FenceError<Failure>> {
         let mut connection = self.server.connection().await.map_err(store)?;
         let mut call = self.enter.key(self.fence.key(fence));
-        call.key(&self.notes).arg(fence.guard().as_str()).arg(grant.resource().as_str());
-        call.arg(u8::from(fence.takes(grant.kind()))).arg(grant.row_number()).arg(grant.token().get());
+        call.key(&self.notes);
+        present(&mut call, fence, grant);
         call.arg(flight.as_str()).arg(fence.name().as_str());
         let answer = call.invoke_async(&mut connection).await;
         let answer: Vec<String> = self.server.checked(answer).await.map_err(store)?;
