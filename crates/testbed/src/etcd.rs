@@ -40,14 +40,19 @@ pub(crate) fn launch(program: &Path, members: usize, setup: &Setup) -> Plan {
         leftover: None,
     };
     let launches = ports.iter().enumerate().map(args).map(launch).collect();
-    let endpoints: Vec<_> = ports.iter().map(|port| format!("http://127.0.0.1:{}", port.client)).collect();
+    let endpoints: Vec<_> = ports.iter().map(|port| client_url(port, setup)).collect();
     Plan { members: launches, url: endpoints[0].clone(), endpoints, dir }
+}
+
+/// Where clients reach a member.
+fn client_url(port: &Ports, setup: &Setup) -> String {
+    let scheme = if setup.tls().is_some() { "https" } else { "http" };
+    format!("{scheme}://127.0.0.1:{}", port.client)
 }
 
 /// The arguments of one member.
 fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> Vec<String> {
-    let (client, peer) =
-        (format!("http://127.0.0.1:{}", port.client), format!("http://127.0.0.1:{}", port.peer));
+    let (client, peer) = (client_url(port, setup), format!("http://127.0.0.1:{}", port.peer));
     let data = text(&dir.join(format!("m{n}")));
     let name = format!("m{n}");
     let ours = [
@@ -59,5 +64,7 @@ fn member(n: usize, port: &Ports, cluster: &str, dir: &Path, setup: &Setup) -> V
         ("initial-advertise-peer-urls", &peer),
         ("initial-cluster", cluster),
     ];
-    ours.into_iter().chain(setup.settings()).map(|(name, value)| format!("--{name}={value}")).collect()
+    let tls = setup.tls().map(|files| [("cert-file", &*files.certificate), ("key-file", &files.key)]);
+    let all = ours.into_iter().chain(tls.into_iter().flatten()).chain(setup.settings());
+    all.map(|(name, value)| format!("--{name}={value}")).collect()
 }

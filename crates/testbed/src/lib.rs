@@ -7,7 +7,8 @@
 //!
 //! Engines run with their durability on. Speed bought with durability is asked for by name: [`Setup::without_fsync`].
 //! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures. A [`Proxy`]
-//! in front of any of them does what networks do, a [`Network`] of namespaces what cables do. [`Seed`] is chance that can be repeated.
+//! in front of any of them does what networks do, a [`Network`] of namespaces what cables do. [`Seed`] is chance that can be
+//! repeated. With a [`Certificate`] engines speak TLS ([`Setup::with_tls`]).
 //!
 //! What it does not do: install anything, use a running service of the machine, or hide a missing engine. When a
 //! program is not found, the call panics with the name of the Debian package that has it.
@@ -17,7 +18,9 @@
 //! assert!(redis.url().starts_with("redis://127.0.0.1:"));
 //! ```
 
+mod certificate;
 mod etcd;
+mod family;
 mod find;
 mod keeper;
 mod mariadb;
@@ -35,6 +38,7 @@ mod setup;
 mod shared;
 mod zookeeper;
 
+pub use certificate::Certificate;
 pub use network::{Network, Place};
 pub use postgres_pair::PostgresPair;
 pub use proxy::{Fault, Passage, Proxy};

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, geteuid, kill_process};
 
-use crate::{find, keeper, memory};
+use crate::{family, find, keeper, memory};
 
 /// An engine that is not ready by then is broken; a loaded machine takes some seconds.
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -37,6 +37,8 @@ pub(crate) struct Member {
     launch: Launch,
     child: Child,
     tail: Tail,
+    /// Those that it had started when it was paused.
+    paused: Vec<Pid>,
 }
 
 impl Member {
@@ -50,7 +52,7 @@ impl Member {
         let tail = Tail::default();
         tail.follow(child.stdout.take(), launch.ready, said.clone());
         tail.follow(child.stderr.take(), launch.ready, said);
-        Started { member: Self { launch, child, tail }, ready }
+        Started { member: Self { launch, child, tail, paused: Vec::new() }, ready }
     }
 
     pub(crate) fn pid(&self) -> u32 {
@@ -69,18 +71,33 @@ impl Member {
         launch
     }
 
+    /// Stops the process and those that it has started.
+    pub(crate) fn pause(&mut self) {
+        self.signal(Signal::STOP);
+        if let Ok(None) = self.child.try_wait() {
+            self.paused = family::stop(Pid::from_child(&self.child));
+        }
+    }
+
+    /// Lets all of them go on.
+    pub(crate) fn resume(&mut self) {
+        family::wake(&mut self.paused);
+        self.signal(Signal::CONT);
+    }
+
     /// Sends a signal, unless the process has been reaped: then its id may be another's.
-    pub(crate) fn signal(&mut self, signal: Signal) {
+    fn signal(&mut self, signal: Signal) {
         if let Ok(None) = self.child.try_wait() {
             let pid = Pid::from_child(&self.child);
             kill_process(pid, signal).unwrap_or_else(|error| panic!("cannot signal {pid:?}: {error}"));
         }
     }
 
-    /// Ends the process without warning it, and waits for its end.
+    /// Ends the process without warning it, and waits for its end. Those that it had started notice it once they run.
     pub(crate) fn kill(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        family::wake(&mut self.paused);
     }
 
     /// Ends the process the way that leaves nothing behind.
@@ -89,6 +106,7 @@ impl Member {
             return;
         }
         let pid = Pid::from_child(&self.child);
+        family::wake(&mut self.paused);
         let _ = kill_process(pid, self.launch.stop);
         // A paused process takes no signal but KILL before it goes on.
         let _ = kill_process(pid, Signal::CONT);

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use rustix::process::{Signal, geteuid};
+use rustix::process::geteuid;
 use tempfile::TempDir;
 
 use crate::member::{Launch, Member, NOBODY};
@@ -74,14 +74,14 @@ impl Server {
         self.member(member).kill();
     }
 
-    /// Stops a member with SIGSTOP: it keeps its connections and answers nothing.
+    /// Stops a member with SIGSTOP, and the processes behind its connections: it keeps them and answers nothing.
     pub fn pause(&self, member: usize) {
-        self.member(member).signal(Signal::STOP);
+        self.member(member).pause();
     }
 
     /// Lets a paused member go on.
     pub fn resume(&self, member: usize) {
-        self.member(member).signal(Signal::CONT);
+        self.member(member).resume();
     }
 
     /// Starts a member again on its old data and ports, and waits until it serves. Kills it first if it lives.

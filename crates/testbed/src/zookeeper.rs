@@ -39,8 +39,9 @@ pub(crate) fn launch(members: usize, setup: &Setup) -> Plan {
 fn member(n: usize, port: u16, ensemble: &[(String, String)], dir: &Path, setup: &Setup) -> Launch {
     let data_dir = dir.join(format!("data-{n}"));
     let (data, port) = (text(&data_dir), port.to_string());
-    let ours = [("tickTime", "500"), ("dataDir", &data), ("clientPort", &port), ("initLimit", "20")];
-    let fixed = [("clientPortAddress", "127.0.0.1"), ("admin.enableServer", "false"), ("syncLimit", "6")];
+    let ours = [("tickTime", "500"), ("dataDir", &data), ("initLimit", "20"), ("syncLimit", "6")];
+    let place = place(&port, setup);
+    let fixed = place.into_iter().chain([("admin.enableServer", "false")]);
     let sync = [("forceSync", if setup.fsync() { "yes" } else { "no" })];
     let peers = ensemble.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let all = ours.into_iter().chain(fixed).chain(sync).chain(peers).chain(setup.settings());
@@ -57,14 +58,32 @@ fn member(n: usize, port: u16, ensemble: &[(String, String)], dir: &Path, setup:
     // The last line that ZooKeeper prints while it starts; in an ensemble, once there is a quorum.
     let ready = if ensemble.is_empty() { "ZooKeeper audit is" } else { " - broadcast" };
     let program = find::program("java", "default-jre-headless");
-    Launch { program, args: java(&config), ready, stop: Signal::KILL, leftover: None }
+    Launch { program, args: java(&config, setup), ready, stop: Signal::KILL, leftover: None }
 }
 
-fn java(config: &Path) -> Vec<String> {
-    let jars = [find::file("/usr/share/java/zookeeper.jar", "zookeeper")];
+/// Where clients are served. ZooKeeper has TLS with netty alone.
+fn place<'a>(port: &'a str, setup: &'a Setup) -> Vec<(&'a str, &'a str)> {
+    let Some(files) = setup.tls() else {
+        return vec![("clientPort", port), ("clientPortAddress", "127.0.0.1")];
+    };
+    vec![
+        ("secureClientPort", port),
+        ("secureClientPortAddress", "127.0.0.1"),
+        ("serverCnxnFactory", "org.apache.zookeeper.server.NettyServerCnxnFactory"),
+        ("ssl.keyStore.location", &files.both),
+        ("ssl.keyStore.type", "PEM"),
+        ("ssl.trustStore.location", &files.certificate),
+        ("ssl.trustStore.type", "PEM"),
+        ("ssl.clientAuth", "none"),
+    ]
+}
+
+fn java(config: &Path, setup: &Setup) -> Vec<String> {
+    let mut jars = vec![find::file("/usr/share/java/zookeeper.jar", "zookeeper")];
     // Without it ZooKeeper prints nothing, and nobody knows when it serves.
-    let log = [find::file("/usr/share/java/slf4j-simple.jar", "libslf4j-java")];
-    let classes: Vec<_> = jars.iter().chain(&log).map(|jar| text(jar)).collect();
+    jars.push(find::file("/usr/share/java/slf4j-simple.jar", "libslf4j-java"));
+    jars.extend(setup.tls().map(|_| find::file("/usr/share/java/netty-all.jar", "libnetty-java")));
+    let classes: Vec<_> = jars.iter().map(|jar| text(jar)).collect();
     let mut args =
         vec!["-cp".to_owned(), classes.join(":"), "-Xmx256m".into(), "-XX:TieredStopAtLevel=1".into()];
     args.extend(["org.apache.zookeeper.server.quorum.QuorumPeerMain".to_owned(), text(config)]);
