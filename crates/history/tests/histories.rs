@@ -189,11 +189,7 @@ fn every_promise_has_a_history_that_breaks_it_alone() {
         ),
         (
             "S6",
-            vec![
-                acquire(1, 1, "a", 1),
-                answer(2, 1, r#"{"kind":"failed"}"#),
-                commit(3, 1, 1, &grant(1, 5)),
-            ],
+            vec![acquire(1, 1, "a", 1), answer(2, 1, r#"{"kind":"failed"}"#), commit(3, 1, 1, &grant(1, 5))],
         ),
         (
             "S7",
@@ -251,7 +247,10 @@ fn every_promise_has_a_history_that_breaks_it_alone() {
                 event(5, 3, 0),
             ],
         ),
-        ("S14", vec![event(1, 1, 0), shown(2, "x", 1, 0), event(3, 2, 0), shown(4, "x", 3, 0), event(5, 3, 0)]),
+        (
+            "S14",
+            vec![event(1, 1, 0), shown(2, "x", 1, 0), event(3, 2, 0), shown(4, "x", 3, 0), event(5, 3, 0)],
+        ),
         ("S14", vec![event(1, 1, 0), event(2, 2, 0), event(3, 1, 0)]),
         (
             "S17",
