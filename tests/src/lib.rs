@@ -22,7 +22,7 @@ pub use http::{Answer, Http};
 pub use leasehold_testbed::Seed;
 pub use server::{Server, free_port};
 pub use story::{Story, id};
-pub use wait::{Stopwatch, hold_to, until};
+pub use wait::{StopOnDrop, Stopwatch, hold_to, until};
 
 /// Pages of the guide whose Rust examples are run: `cargo test -p leasehold-tests --doc`.
 #[cfg(doctest)]
@@ -35,4 +35,6 @@ mod guide {
     struct Leader;
     #[doc = include_str!("../../docs/guide/long-job.md")]
     struct LongJob;
+    #[doc = include_str!("../../docs/guide/rust.md")]
+    struct Rust;
 }

@@ -63,6 +63,17 @@ const DRILLS: &[Drill] = &[
         },
     },
     Drill {
+        name: "elect",
+        argument: "TIMES",
+        about: "leaders under `elect` shut down in order, each gap below 200 ms; on a quiet machine",
+        variable: "LEASEHOLD_RESTARTS",
+        default: "50",
+        line: || {
+            Line::cargo("test -p leasehold-cli --all-features --test elect -- --nocapture a_rolling_restart")
+                .env("LEASEHOLD_STRICT", "1")
+        },
+    },
+    Drill {
         name: "zombie-client",
         argument: "TIMES",
         about: "a holder is stopped past its ttl and then writes, on every kind of fence",

@@ -63,8 +63,7 @@ async fn waiters_are_served_in_order_across_many_clients() {
 #[tokio::test(flavor = "multi_thread")]
 async fn work_runs_under_a_lock_and_only_an_efficiency_lock_runs_without_the_service() {
     let mut server = TestServer::start().await;
-    let client =
-        Client::builder().endpoint(server.url()).patience(Duration::from_millis(300)).build().unwrap();
+    let client = server.client();
     let token = client.acquire("a").run(async |guard| guard.unwrap().token().unwrap()).await.unwrap();
     assert!(client.acquire("a").no_wait().await.unwrap().token().unwrap() > token);
     drop(client);
