@@ -4,7 +4,8 @@ use rustix::process::Signal;
 
 use crate::find;
 use crate::member::{Launch, unprivileged};
-use crate::server::{Plan, directory, free_port, prepare, text};
+use crate::port::free_port;
+use crate::server::{Plan, directory, prepare, text};
 use crate::setup::Setup;
 
 const PACKAGE: &str = "mariadb-server";

@@ -5,7 +5,8 @@ use rustix::process::Signal;
 
 use crate::find;
 use crate::member::Launch;
-use crate::server::{Plan, directory, free_port};
+use crate::port::free_port;
+use crate::server::{Plan, directory};
 
 pub(crate) fn launch() -> Plan {
     let (dir, port) = (directory("moto"), free_port());

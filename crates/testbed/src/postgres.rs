@@ -4,7 +4,8 @@ use rustix::process::Signal;
 
 use crate::find;
 use crate::member::{Launch, unprivileged};
-use crate::server::{Plan, directory, free_port, prepare, text};
+use crate::port::free_port;
+use crate::server::{Plan, directory, prepare, text};
 use crate::setup::Setup;
 
 pub(crate) fn launch(setup: &Setup) -> Plan {
@@ -19,9 +20,9 @@ pub(crate) fn launch(setup: &Setup) -> Plan {
         vec!["-D".to_owned(), data, "-p".into(), port.to_string(), "-h".into(), "127.0.0.1".into()];
     args.extend(["-k".to_owned(), text(dir.path())]);
     let ours = [("timezone", "UTC"), ("fsync", if setup.fsync() { "on" } else { "off" })];
-    let tls = setup.tls().map(|files| {
-        [("ssl", "on"), ("ssl_cert_file", &files.certificate), ("ssl_key_file", &files.key)]
-    });
+    let tls = setup
+        .tls()
+        .map(|files| [("ssl", "on"), ("ssl_cert_file", &files.certificate), ("ssl_key_file", &files.key)]);
     let all = ours.into_iter().chain(tls.into_iter().flatten()).chain(setup.settings());
     args.extend(all.flat_map(|(name, value)| ["-c".to_owned(), format!("{name}={value}")]));
     let ready = "database system is ready to accept connections";

@@ -4,7 +4,8 @@ use rustix::process::Signal;
 
 use crate::find;
 use crate::member::Launch;
-use crate::server::{Plan, directory, free_port, text};
+use crate::port::free_port;
+use crate::server::{Plan, directory, text};
 use crate::setup::Setup;
 
 pub(crate) fn launch(setup: &Setup) -> Plan {

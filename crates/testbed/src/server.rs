@@ -1,7 +1,7 @@
 //! The guard of a running engine.
 
 use std::fs::{self, Permissions};
-use std::net::{SocketAddr, TcpListener};
+use std::net::SocketAddr;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::Path;
 use std::process::Command;
@@ -128,12 +128,6 @@ pub(crate) fn directory(engine: &str) -> TempDir {
         chown(dir.path(), Some(NOBODY), Some(NOBODY)).expect("root may give a directory away");
     }
     dir
-}
-
-/// A port of 127.0.0.1 that was free a moment ago.
-pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("the loopback interface has a free port");
-    listener.local_addr().expect("a bound listener has an address").port()
 }
 
 /// Runs a preparing command to its end.

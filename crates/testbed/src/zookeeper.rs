@@ -8,7 +8,8 @@ use rustix::process::{Signal, geteuid};
 
 use crate::find;
 use crate::member::{Launch, NOBODY};
-use crate::server::{Plan, directory, free_port, text};
+use crate::port::free_port;
+use crate::server::{Plan, directory, text};
 use crate::setup::Setup;
 
 /// Ports for clients, for followers, and for elections.
