@@ -155,6 +155,7 @@ fn granted(full: bool) -> GrantedAnswer {
         lease_id: lease(),
         fencing_token: token(),
         permit: full.then_some(Permit(0)),
+        signed_token: full.then(String::new),
         ttl_ms: 1,
         expires_at: at(),
         created_at: at(),
@@ -178,6 +179,7 @@ fn record(full: bool) -> LockRecord {
         lease_id: full.then(lease),
         fencing_token: token(),
         permit: full.then_some(Permit(0)),
+        signed_token: full.then(String::new),
         mode: Mode::Semaphore,
         limit: full.then_some(1),
         class: Class::Correctness,
@@ -211,10 +213,13 @@ fn answers_about_locks() {
     };
     check("NotGrantedAnswer", &refused(true), &refused(false));
     check("Holder", &holder(true), &holder(false));
-    let lock = RenewedLock { resource: resource(), fencing_token: token() };
-    check("RenewedLock", &lock, &lock);
-    let renewed =
-        RenewAnswer { renewed: Yes, lease_id: lease(), ttl_ms: 1, expires_at: at(), locks: vec![lock] };
+    let lock = |full: bool| {
+        let signed_token = full.then(String::new);
+        RenewedLock { resource: resource(), fencing_token: token(), signed_token }
+    };
+    check("RenewedLock", &lock(true), &lock(false));
+    let locks = vec![lock(false)];
+    let renewed = RenewAnswer { renewed: Yes, lease_id: lease(), ttl_ms: 1, expires_at: at(), locks };
     check("RenewAnswer", &renewed, &renewed);
     let released = ReleaseAnswer { released: Yes, resource: resource(), fencing_token: token() };
     check("ReleaseAnswer", &released, &released);
@@ -342,6 +347,7 @@ fn elections() {
         owner_id: owner(),
         lease_id: lease(),
         fencing_token: token(),
+        signed_token: full.then(String::new),
         ttl_ms: 1,
         expires_at: at(),
         created_at: at(),

@@ -1,6 +1,8 @@
 //! `fence proxy` as a process: it tells the lock service what it rejects, and keeps its order when it is killed.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
+#[path = "fence_proxy/signed.rs"]
+mod signed;
 mod support;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};

@@ -115,6 +115,7 @@ fn tell(out: &mut Out, answer: &Answer, granted: &GrantedAnswer) -> Result<(), F
         ("guarantee", granted.guarantee.to_string()),
     ];
     pairs.extend(granted.permit.map(|permit| ("permit", permit.0.to_string())));
+    pairs.extend(granted.signed_token.clone().map(|signed| ("signed", signed)));
     pairs.extend(granted.warning.clone().map(|warning| ("warning", warning)));
     out.pairs(&pairs)
 }

@@ -44,6 +44,12 @@ impl Serving {
         Self { process, url, said }
     }
 
+    /// Tells it to read its files again.
+    pub(crate) fn hang_up(&self) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, rustix::process::Signal::HUP).unwrap();
+    }
+
     /// As a crash would.
     pub(crate) fn kill(mut self) {
         self.process.kill().unwrap();

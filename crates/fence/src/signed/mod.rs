@@ -15,6 +15,6 @@ mod payload;
 
 pub use crate::contract::Refusal;
 pub use checker::Checker;
-pub use keyfile::InvalidKeys;
+pub use keyfile::{InvalidKeys, KeyFileError};
 pub use keyring::{InvalidKeyId, Key, KeyId, Keyring};
 pub use payload::Signed;

@@ -82,6 +82,9 @@ pub struct Grant {
     pub session_id: ::prost::alloc::string::String,
     #[prost(string, tag = "13")]
     pub warning: ::prost::alloc::string::String,
+    /// The token with tenant, resource, permit and generation under a MAC; empty where the server has no signing keys.
+    #[prost(string, tag = "14")]
+    pub signed_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, ::prost::Message)]
 pub struct NotGranted {
@@ -149,6 +152,9 @@ pub struct RenewedLock {
     pub resource: ::prost::alloc::string::String,
     #[prost(uint64, tag = "2")]
     pub fencing_token: u64,
+    /// Signed anew, as in Grant.
+    #[prost(string, tag = "3")]
+    pub signed_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ReleaseRequest {
@@ -223,6 +229,9 @@ pub struct LockRecord {
     pub max_gap_ms: u64,
     #[prost(uint64, tag = "23")]
     pub waiters: u64,
+    /// As in Grant; empty in listings.
+    #[prost(string, tag = "24")]
+    pub signed_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct ListLocksRequest {
@@ -885,6 +894,9 @@ pub struct StreamAcquire {
     /// With a campaign: what observers learn of the leader. Its resource is `election/{name}`.
     #[prost(string, optional, tag = "10")]
     pub value: ::core::option::Option<::prost::alloc::string::String>,
+    /// The W3C `traceparent` that this acquire is part of; empty without one.
+    #[prost(string, tag = "11")]
+    pub traceparent: ::prost::alloc::string::String,
 }
 /// Gives a lease back, or withdraws the acquire that waits under this id, or makes sure that none is granted later.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -999,6 +1011,9 @@ pub struct StreamGrant {
     pub guarantee: i32,
     #[prost(string, tag = "7")]
     pub warning: ::prost::alloc::string::String,
+    /// As in Grant.
+    #[prost(string, tag = "8")]
+    pub signed_token: ::prost::alloc::string::String,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamReleased {

@@ -176,7 +176,7 @@ pub(super) fn renew(request: pb::RenewRequest) -> Result<(LeaseId, api::RenewReq
     Ok((lease_id(&request.lease_id)?, renew))
 }
 
-pub(super) fn grant(grant: core::Grant) -> pb::Grant {
+pub(super) fn grant(grant: core::Grant, signed_token: Option<String>) -> pb::Grant {
     pb::Grant {
         resource: grant.resource.as_str().to_owned(),
         owner_id: grant.owner.as_str().to_owned(),
@@ -191,11 +191,12 @@ pub(super) fn grant(grant: core::Grant) -> pb::Grant {
         guarantee: guarantee(grant.guarantee).into(),
         session_id: grant.session.map(|id| id.to_string()).unwrap_or_default(),
         warning: grant.warning.unwrap_or_default().to_owned(),
+        signed_token: signed_token.unwrap_or_default(),
     }
 }
 
 /// A grant as a stream tells it: without what the client said itself.
-pub(super) fn stream_grant(grant: &core::Grant) -> pb::StreamGrant {
+pub(super) fn stream_grant(grant: &core::Grant, signed_token: Option<String>) -> pb::StreamGrant {
     pb::StreamGrant {
         fencing_token: grant.token.get(),
         permit: grant.permit.map(|permit| permit.0),
@@ -204,6 +205,7 @@ pub(super) fn stream_grant(grant: &core::Grant) -> pb::StreamGrant {
         expires_at_ms: grant.expires_at.0,
         guarantee: guarantee(grant.guarantee).into(),
         warning: grant.warning.unwrap_or_default().to_owned(),
+        signed_token: signed_token.unwrap_or_default(),
     }
 }
 
@@ -252,6 +254,7 @@ pub(super) fn record(view: core::LeaseView, show_id: bool) -> pb::LockRecord {
         last_error: view.last_error.map(String::from).unwrap_or_default(),
         max_gap_ms: view.max_gap_ms,
         waiters: view.waiters as u64,
+        signed_token: String::new(),
     }
 }
 

@@ -66,7 +66,10 @@ pub(super) async fn campaign(
     let reply = app.submit(key, Command::Acquire(acquire)).await;
     attempt.ends(&reply);
     match reply? {
-        Reply::Granted(grant) => Ok(json(&convert::elected(*grant))),
+        Reply::Granted(grant) => {
+            let signed = app.signed(&*grant);
+            Ok(json(&convert::elected(*grant, signed)))
+        }
         Reply::NotGranted(not) => Ok(json(&convert::not_elected(*not))),
         other => unexpected(&other),
     }

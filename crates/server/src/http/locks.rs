@@ -27,7 +27,10 @@ pub(super) async fn acquire(
     let reply = app.submit(key, Command::Acquire(acquire)).await;
     attempt.ends(&reply);
     match reply? {
-        Reply::Granted(grant) => Ok(json(&convert::granted(*grant))),
+        Reply::Granted(grant) => {
+            let signed = app.signed(&*grant);
+            Ok(json(&convert::granted(*grant, signed)))
+        }
         Reply::NotGranted(not) => Ok(json(&convert::not_granted(*not))),
         other => unexpected(&other),
     }
@@ -47,7 +50,7 @@ pub(super) async fn renew(
     let request: api::RenewRequest = request::json_or_default(headers, body, app.limits.body_bytes).await?;
     let renew = convert::renew(lease_id, request, &app.limits)?;
     match app.submit(key, Command::Renew(renew)).await {
-        Ok(Reply::Renewed(renewed)) => Ok(json(&convert::renewed(*renewed))),
+        Ok(Reply::Renewed(renewed)) => Ok(json(&convert::renewed(*renewed, |lock| app.signed(lock)))),
         Ok(other) => unexpected(&other),
         Err(problem) => {
             app.metrics.renewal_failed(problem.code);
@@ -91,7 +94,10 @@ pub(super) async fn show(
     Query::read(query, &[])?;
     request::no_body(&body)?;
     match app.query(CoreQuery::Lease(lease_id(id)?)).await? {
-        Reply::Lease(view) => Ok(json(&convert::record(*view, true))),
+        Reply::Lease(view) => {
+            let signed_token = app.signed(&*view);
+            Ok(json(&api::LockRecord { signed_token, ..convert::record(*view, true) }))
+        }
         other => unexpected(&other),
     }
 }

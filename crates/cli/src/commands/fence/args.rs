@@ -118,6 +118,18 @@ pub(crate) struct ProxyArgs {
     /// How long a request that was never answered keeps its resource closed to higher tokens
     #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "30s")]
     pub(crate) drain: Duration,
+    /// Take signed tokens alone, of the keys in this file, which it shares with the service; read again on SIGHUP
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+    /// With --keys: the tenant whose tokens count
+    #[arg(long, value_name = "NAME", default_value = "default", requires = "keys")]
+    pub(crate) tenant: String,
+    /// With --keys: the least generation that counts; after `recover` or `restore`, the new one
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "keys")]
+    pub(crate) least_generation: u64,
+    /// With --keys: take plain numbers too, while callers are moved to signed tokens
+    #[arg(long, requires = "keys")]
+    pub(crate) accept_plain: bool,
     /// Address to listen on
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7421")]
     pub(crate) listen: String,

@@ -1,6 +1,7 @@
 //! `fence`: helpers for those who protect something with fencing tokens.
 
 mod args;
+mod keys;
 mod proxy;
 pub(crate) mod rollout;
 mod serving;

@@ -12,6 +12,7 @@ use leasehold_fence::rollout::{Rollout, Stage};
 use tokio::task::JoinHandle;
 
 use super::args::ProxyArgs;
+use super::keys::Keys;
 use super::serving::{self, Ending};
 use super::{stage, wall_time};
 use crate::exit::Exit;
@@ -21,6 +22,7 @@ use crate::plan::usage;
 /// What to serve, and where.
 pub(crate) struct ProxyPlan {
     config: Config,
+    keys: Option<Keys>,
     listen: SocketAddr,
     admin: Option<SocketAddr>,
     state: String,
@@ -37,9 +39,12 @@ impl ProxyPlan {
         if args.pass_unmatched {
             config.unmatched = Unmatched::Pass;
         }
+        let keys = Keys::new(args)?;
+        config.checker = keys.as_ref().map(|keys| keys.checker.clone());
         let admin = args.admin.as_deref().map(|text| serving::address("--admin", text, args.insecure));
         Ok(Self {
             config,
+            keys,
             listen: serving::address("--listen", &args.listen, args.insecure)?,
             admin: admin.transpose()?,
             rollout: rollout_store(args),
@@ -75,6 +80,7 @@ fn naming(args: &ProxyArgs) -> Result<Naming, Failure> {
 pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
     let log = serving::log()?;
     let ending = Ending::new()?;
+    let following = plan.keys.map(Keys::follow).transpose()?.map(tokio::spawn);
     let flights =
         proxy::open(&plan.state).await.map_err(|error| Failure::RefusedToStart(error.to_string()))?;
     let metrics = Arc::new(FenceMetrics::default());
@@ -99,6 +105,7 @@ pub(super) async fn serve(plan: ProxyPlan) -> Result<Exit, Failure> {
     let served = proxy.serve(listener, admin, ending.asked()).await;
     keeping.inspect(JoinHandle::abort);
     reporting.inspect(JoinHandle::abort);
+    following.inspect(JoinHandle::abort);
     log.flush();
     served.map_err(|error| Failure::Io { what: "the proxy ended".into(), error })?;
     Ok(Exit::Done)

@@ -291,6 +291,9 @@ fn environment(plan: &RunPlan, guard: &LeaseGuard) -> Vec<(&'static str, String)
     if let Ok(token) = guard.token() {
         variables.push(("LEASEHOLD_FENCING_TOKEN", token.to_string()));
     }
+    // Also where there is none: a nested command must not find that of the lock around it.
+    let signed = guard.signed_token().ok().flatten().unwrap_or_default();
+    variables.push(("LEASEHOLD_SIGNED_TOKEN", signed.to_owned()));
     variables
 }
 

@@ -7,10 +7,10 @@ use leasehold_types::{EndReason, FencingToken, LeaseId};
 
 use super::super::{convert, problem};
 use super::request::{Asked, Done};
-use crate::http::unexpected;
+use crate::http::{App, unexpected};
 
 /// Puts an outcome into a frame.
-pub(super) fn put(done: Done, frame: &mut pb::ServerFrame) {
+pub(super) fn put(app: &App, done: Done, frame: &mut pb::ServerFrame) {
     let id = done.asked.id();
     let outcome = match done.outcome {
         Ok(Reply::SessionRenewed(renewed)) => return kept_alive(id, renewed, frame),
@@ -20,7 +20,7 @@ pub(super) fn put(done: Done, frame: &mut pb::ServerFrame) {
             return;
         }
         Err(problem) => Outcome::Problem(problem::wire(problem)),
-        Ok(Reply::Granted(grant)) => Outcome::Granted(convert::stream_grant(&grant)),
+        Ok(Reply::Granted(grant)) => Outcome::Granted(convert::stream_grant(&grant, app.signed(&*grant))),
         Ok(Reply::NotGranted(not)) => Outcome::NotGranted(convert::not_granted(*not)),
         Ok(Reply::Released { token, .. }) => {
             Outcome::Released(pb::StreamReleased { fencing_token: token.get() })

@@ -6,7 +6,7 @@ use leasehold_core as core;
 use leasehold_types::FencingToken;
 
 /// A grant as it is told.
-pub(crate) fn granted(grant: core::Grant) -> api::AcquireAnswer {
+pub(crate) fn granted(grant: core::Grant, signed_token: Option<String>) -> api::AcquireAnswer {
     api::AcquireAnswer::Granted(api::GrantedAnswer {
         acquired: api::Yes,
         resource: grant.resource,
@@ -14,6 +14,7 @@ pub(crate) fn granted(grant: core::Grant) -> api::AcquireAnswer {
         lease_id: grant.lease_id,
         fencing_token: grant.token,
         permit: grant.permit,
+        signed_token,
         ttl_ms: grant.ttl_ms,
         expires_at: Timestamp(grant.expires_at),
         created_at: Timestamp(grant.created_at),
@@ -47,9 +48,16 @@ pub(crate) fn holder(holder: core::Holder) -> api::Holder {
     }
 }
 
-/// A renewal as it is told.
-pub(crate) fn renewed(renewed: core::Renewed) -> api::RenewAnswer {
-    let lock = |(resource, fencing_token)| api::RenewedLock { resource, fencing_token };
+/// A renewal as it is told, with each lock as `signed` signs it.
+pub(crate) fn renewed(
+    renewed: core::Renewed,
+    signed: impl Fn(&core::RenewedLock) -> Option<String>,
+) -> api::RenewAnswer {
+    let lock = |lock: core::RenewedLock| api::RenewedLock {
+        signed_token: signed(&lock),
+        resource: lock.resource,
+        fencing_token: lock.token,
+    };
     api::RenewAnswer {
         renewed: api::Yes,
         lease_id: renewed.lease_id,
@@ -84,6 +92,8 @@ pub(crate) fn record(view: core::LeaseView, show_id: bool) -> api::LockRecord {
         lease_id: show_id.then_some(view.lease_id),
         fencing_token: view.token,
         permit: view.permit,
+        // For the holder alone; the handler that shows one lease to it knows the keys.
+        signed_token: None,
         mode: view.mode,
         limit: view.limit,
         class: view.class,

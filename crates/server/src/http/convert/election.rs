@@ -43,14 +43,15 @@ pub(crate) fn campaign(
 }
 
 /// A won campaign as it is told.
-pub(crate) fn elected(grant: core::Grant) -> api::CampaignAnswer {
-    match granted(grant) {
+pub(crate) fn elected(grant: core::Grant, signed_token: Option<String>) -> api::CampaignAnswer {
+    match granted(grant, signed_token) {
         api::AcquireAnswer::Granted(grant) => api::CampaignAnswer::Elected(api::ElectedAnswer {
             elected: api::Yes,
             resource: grant.resource,
             owner_id: grant.owner_id,
             lease_id: grant.lease_id,
             fencing_token: grant.fencing_token,
+            signed_token: grant.signed_token,
             ttl_ms: grant.ttl_ms,
             expires_at: grant.expires_at,
             created_at: grant.created_at,

@@ -186,10 +186,10 @@ async fn new_certificates_are_taken_and_broken_ones_are_not() {
     };
     let before = shown().await;
     std::fs::write(folder.path().join("cert.pem"), "nonsense").unwrap();
-    protected.server.server.reload_certificates();
+    protected.server.server.reload();
     assert_eq!(shown().await, before, "the old one stays");
     authority.renew(folder.path());
-    protected.server.server.reload_certificates();
+    protected.server.server.reload();
     let after = shown().await;
     assert_ne!(after, before);
     // And without being told to, when the files change.
