@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use leasehold_history::{Answer, Call};
-use leasehold_tests::{Http, Seed, Server, Stopwatch, Story, free_port, until};
+use leasehold_tests::{Http, Seed, Server, StopOnDrop, Stopwatch, Story, free_port, until};
 use serde_json::{Value, json};
 
 const KILLS: u64 = 30;
@@ -101,15 +101,6 @@ fn kill9_under_load_loses_nothing_that_was_acknowledged() {
         "{kills} kills, {count} grants acknowledged, {rate:.0} a second under load, slowest restart {slowest:?}"
     );
     story.judge();
-}
-
-/// A failed check must not leave the waiters asking for ever.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Lets the workers work until a number of grants drawn from the seed was acknowledged, then kills the server.

@@ -6,10 +6,14 @@
 mod attacks;
 mod bad_input;
 mod basics;
+mod clock_steps;
 mod directory;
 mod full_disk;
 mod kill9;
 mod restart;
+mod retries;
 mod schema;
 mod stall;
+mod traces;
 mod waiters;
+mod watchers;

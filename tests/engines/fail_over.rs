@@ -8,14 +8,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use leasehold_testbed::PostgresPair;
-use leasehold_tests::{Http, Stopwatch, binary, hold_to, until};
+use leasehold_tests::{Http, StopOnDrop, Stopwatch, binary, hold_to, until};
 use serde_json::json;
 
 use crate::cluster::{Cluster, Program};
 use crate::drill::Drill;
 use crate::engine::{Engine, Kind};
 use crate::history::{Asked, History, Told};
-use crate::load::{ANSWER, Client, KEPT, KEPT_MS, StopOnDrop, await_load, under_load};
+use crate::load::{ANSWER, Client, KEPT, KEPT_MS, await_load, under_load};
 
 const TIMES: u64 = 3;
 const PATIENCE: Duration = Duration::from_secs(60);

@@ -88,6 +88,11 @@ impl History {
         self.grants.load(Ordering::Relaxed)
     }
 
+    /// The newest epoch that served anybody; 0 if none has.
+    pub(crate) fn newest_epoch(&self) -> u64 {
+        self.entries().iter().filter_map(Entry::epoch).max().unwrap_or_default()
+    }
+
     /// Everything that cannot be true, given what is held in the end.
     pub(crate) fn violations(&self, held: &BTreeMap<String, u64>) -> Vec<String> {
         let (entries, story) = (self.entries(), Story::begin("drill"));
@@ -200,7 +205,9 @@ fn leases(entries: &[Entry]) -> Vec<Lease> {
 /// Between its grant and the asking to give it back a resource is one lease's; what is held now is what was seen.
 fn write_the_end(story: &Story, leases: &[Lease], held: &BTreeMap<String, u64>, now: u64) {
     for lease in leases {
-        let (Some(from), Some(token)) = (lease.first_granted, lease.tokens.first().copied()) else { continue };
+        let (Some(from), Some(token)) = (lease.first_granted, lease.tokens.first().copied()) else {
+            continue;
+        };
         let (from, until) = (micros(from), lease.release_asked.map_or(now, micros));
         let (client, resource) = (lease.id.as_str().into(), lease.resource.as_str().into());
         let mode = Mode::Exclusive;
@@ -290,5 +297,16 @@ mod tests {
         finds("S2", &renewed, &[("r", 1)]);
         let gone = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), Told::Gone("expired".into()))];
         finds("S5", &gone, &[("r", 1)]);
+        finds("S9", &gone, &[("r", 1)]);
+    }
+
+    #[test]
+    fn a_lease_that_nobody_renewed_in_time_may_end() {
+        let entries = [
+            entry(Asked::Acquire, "a", (0, 1), done(1, 1)),
+            entry(Asked::Renew, "a", (20_000, 20_001), Told::Gone("expired".into())),
+            entry(Asked::Release, "a", (20_002, 20_003), Told::Gone("expired".into())),
+        ];
+        assert_eq!(violations(&entries, &[]), Vec::<String>::new());
     }
 }

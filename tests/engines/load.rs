@@ -5,15 +5,15 @@ use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_tests::{Answer, Http, Seed, until};
+use leasehold_tests::{Answer, Http, Seed, StopOnDrop, until};
 use serde_json::json;
 
-use crate::history::{Asked, History, Told};
+use crate::history::{Asked, History, LEAST_TTL, Told};
 
 /// Longer than any drill.
 pub(crate) const KEPT_MS: u64 = 3_600_000;
 /// A live client renews this: longer than a take-over, short enough that a lost one shows.
-const RENEWED_MS: u64 = 15_000;
+const RENEWED_MS: u64 = LEAST_TTL.as_millis() as u64;
 /// Between two questions of one client: enough of them to be in the way of every fault, and few enough to be checked.
 const BREATH: Duration = Duration::from_millis(4);
 /// One answer; a node that cannot answer says so earlier.
@@ -146,15 +146,6 @@ pub(crate) fn hold(mut client: Client<'_>, mut seed: Seed, stop: &AtomicBool) {
         std::thread::park_timeout(Duration::from_millis(200));
     }
     client.insist(Asked::Release, &resource, &lease, RENEWED_MS);
-}
-
-/// Tells the clients to stop, also when a check failed: they must not work for ever.
-pub(crate) struct StopOnDrop<'a>(pub(crate) &'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 /// Runs faults under the eyes of so many clients; then everything must be as it was told.

@@ -4,13 +4,13 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_tests::{Seed, until};
+use leasehold_tests::{Seed, StopOnDrop, until};
 
 use crate::cluster::{Cluster, Program};
 use crate::drill::Drill;
 use crate::engine::{Engine, Kind};
 use crate::history::{Asked, Entry, History, Told};
-use crate::load::{Client, KEPT, KEPT_MS, StopOnDrop};
+use crate::load::{Client, KEPT, KEPT_MS};
 
 const NODES: usize = 2;
 const TIMES: u64 = 5;
@@ -77,7 +77,7 @@ fn one_zombie(
         }
         let mut through_heir = Client::new(history, &[nodes[heir]], 0);
         through_heir.keep(&format!("{round}/after"), &seed.uuid());
-        let epoch = newest_epoch(&history.entries());
+        let epoch = history.newest_epoch();
         cluster.node(zombie).thaw();
         until("the zombie to stand by", PATIENCE, || (cluster.role(zombie) != "active").then_some(()));
         epoch
@@ -90,14 +90,6 @@ fn one_zombie(
     served
         .map(|entry| format!("S17: asked of a stopped node, and served by it after it woke up: {entry:?}"))
         .collect()
-}
-
-fn newest_epoch(entries: &[Entry]) -> u64 {
-    let epochs = entries.iter().filter_map(|entry| match entry.told {
-        Told::Done { epoch, .. } => Some(epoch),
-        _ => None,
-    });
-    epochs.max().unwrap_or_default()
 }
 
 fn is_silent(kind: Kind) {

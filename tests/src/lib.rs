@@ -19,8 +19,8 @@ mod story;
 mod wait;
 
 pub use http::{Answer, Http};
-pub use leasehold_testbed::Seed;
-pub use server::{Server, free_port};
+pub use leasehold_testbed::{Seed, free_port};
+pub use server::Server;
 pub use story::{Story, id};
 pub use wait::{StopOnDrop, Stopwatch, hold_to, until};
 

@@ -1,12 +1,12 @@
 //! The server as a process.
 
 use std::fs::File;
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
-use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::Duration;
 
+use leasehold_testbed::free_port;
 use rustix::process::{Pid, Signal, kill_process};
 
 use crate::{Http, Stopwatch, binary, until};
@@ -100,6 +100,11 @@ impl Server {
     /// A client of it.
     pub fn http(&self) -> Http {
         Http::at(self.address)
+    }
+
+    /// Its process, or that of the command that has started it.
+    pub fn pid(&self) -> Pid {
+        pid(&self.process)
     }
 
     /// Its port.
@@ -207,20 +212,4 @@ fn serving<'a>(command: &'a mut Command, address: SocketAddr, data: &Path) -> &'
 
 fn pid(process: &Child) -> Pid {
     Pid::from_child(process)
-}
-
-/// A port that nobody uses, below those that the system gives to outgoing connections: a restarted server must find it
-/// free again.
-pub fn free_port() -> u16 {
-    static NEXT: AtomicU16 = AtomicU16::new(0);
-    const FIRST: u16 = 20_000;
-    const COUNT: u16 = 12_000;
-    // Test programs that run at the same time begin at different places.
-    let start = u16::try_from(std::process::id() % 400).unwrap() * 30;
-    loop {
-        let port = FIRST + (start + NEXT.fetch_add(1, Ordering::Relaxed)) % COUNT;
-        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
-            return port;
-        }
-    }
 }

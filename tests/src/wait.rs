@@ -1,5 +1,6 @@
 //! Waiting for another process. It has no event to await, so its state is looked at again and again, with a deadline.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// Looks until there is something to see.
@@ -52,4 +53,13 @@ pub fn hold_to(promised: Duration, measured: &[Duration]) {
         None => measured.iter().any(within) && measured.iter().all(|time| *time <= bearable),
     };
     assert!(kept, "promised within {promised:?}, measured {measured:?}");
+}
+
+/// Tells the clients of a drill to stop, also when a check failed: they must not work for ever.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }

@@ -41,7 +41,7 @@ impl Clock for RealClock {
         Reading {
             monotonic: since_zero(ClockId::Monotonic),
             boottime: since_zero(ClockId::Boottime),
-            wall: WallTime(u64::try_from(since_zero(ClockId::Realtime).as_millis()).unwrap_or(u64::MAX)),
+            wall: wall(),
         }
     }
 
@@ -51,7 +51,14 @@ impl Clock for RealClock {
     }
 }
 
-/// A wall clock set before 1970 reads as 1970: it is shown to people and nothing else.
+/// Asked by way of the C library, so that a test can step it. Set before 1970 it reads as 1970: it is shown to people and
+/// nothing else.
+#[expect(clippy::disallowed_methods, reason = "the one place where the wall clock is read")]
+fn wall() -> WallTime {
+    let since = std::time::SystemTime::now().duration_since(std::time::SystemTime::UNIX_EPOCH);
+    WallTime(since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(u64::MAX)))
+}
+
 fn since_zero(clock: ClockId) -> Duration {
     let now = clock_gettime(clock);
     let seconds = u64::try_from(now.tv_sec).unwrap_or(0);
