@@ -12,7 +12,7 @@ usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults 
        cargo xtask sim --gate [--seeds N]
                                          every deliberate mistake: caught by which promise, after how many seeds
        cargo xtask sim --matrix [--seeds N]
-                                         the same with each promise switched off: what slips through
+                                         what each promise is the first to catch, and what slips through without it
        cargo xtask sim --model [--goal] [--mistake NAME] [--ticks N] [--takeovers N] [--asks N]
                                          every interleaving of a small world; --goal: of a larger one, for hours";
 
@@ -68,7 +68,7 @@ impl Args {
         let task = match (verb.as_deref(), seed) {
             (Some("--gate"), _) => Task::Gate { seeds: seeds.unwrap_or(100) },
             (Some("--model"), _) => Task::Model { scope: Scope { mistake: options.mistake, ..scope } },
-            (Some("--matrix"), _) => Task::Matrix { seeds: seeds.unwrap_or(30) },
+            (Some("--matrix"), _) => Task::Matrix { seeds: seeds.unwrap_or(400) },
             (Some(_), _) => Task::Catch { seeds: seeds.unwrap_or(100) },
             (None, Some(seed)) => {
                 options.seed = seed;

@@ -199,6 +199,10 @@ impl World {
 
     /// Does whatever is due.
     fn client_step(&mut self, ix: ClientIx) {
+        if self.mistake == Some(Mistake::DeadRenewed) && self.haunted_at <= self.now {
+            self.haunted_at = self.now + 300 * MS;
+            self.renew_the_dead(ix);
+        }
         self.check_timeouts(ix);
         self.check_hold(ix);
         let now = self.now;

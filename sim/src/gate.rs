@@ -49,17 +49,23 @@ fn caught(mistake: Mistake, off: Option<&str>, seeds: u64) -> Option<(String, u6
     }
 }
 
-/// All mistakes with this promise off, on as many threads as there are processors.
-fn all_caught(off: Option<&str>, seeds: u64) -> Vec<(Mistake, Option<(String, u64)>)> {
-    let half = Mistake::ALL.len().div_ceil(2);
+/// All mistakes, and how each was caught.
+fn all_caught(seeds: u64) -> Vec<(Mistake, Option<(String, u64)>)> {
+    let all: Vec<Mistake> = Mistake::ALL.iter().map(|(mistake, _)| *mistake).collect();
+    run(&all, None, seeds)
+}
+
+/// These mistakes with this promise off, on two threads.
+fn run(mistakes: &[Mistake], off: Option<&str>, seeds: u64) -> Vec<(Mistake, Option<(String, u64)>)> {
+    let half = mistakes.len().div_ceil(2).max(1);
     thread::scope(|scope| {
-        let halves: Vec<_> = Mistake::ALL
+        let halves: Vec<_> = mistakes
             .chunks(half)
             .map(|mistakes| {
                 let run = move || {
                     mistakes
                         .iter()
-                        .map(|(mistake, _)| (*mistake, caught(*mistake, off, seeds)))
+                        .map(|mistake| (*mistake, caught(*mistake, off, seeds)))
                         .collect::<Vec<_>>()
                 };
                 scope.spawn(run)
@@ -72,7 +78,7 @@ fn all_caught(off: Option<&str>, seeds: u64) -> Vec<(Mistake, Option<(String, u6
 /// Prints the table; false if one of the nine was not caught.
 pub(crate) fn table(seeds: u64) -> bool {
     println!("{:<28} {:<14} seeds needed", "mistake", "caught by");
-    let all = all_caught(None, seeds);
+    let all = all_caught(seeds);
     for (number, (mistake, caught)) in all.iter().enumerate() {
         if number == Mistake::CLASSIC {
             println!("beyond the nine:");
@@ -87,22 +93,25 @@ pub(crate) fn table(seeds: u64) -> bool {
     nine == Mistake::CLASSIC
 }
 
-/// Prints what slips through when each promise is switched off.
+/// Prints, for each promise, which mistakes it is the first to catch, and what becomes of them when it is switched off:
+/// they slip through, or another promise catches them later. A run is the same up to the first broken promise, whichever
+/// are judged; so whatever another promise catches first stays caught without this one, and is not run again.
 pub(crate) fn matrix(seeds: u64) -> bool {
+    let all = all_caught(seeds);
+    println!("{:<8} catches first, and what becomes of that without it, within {seeds} seeds", "promise");
     let judged = Promise::ALL.iter().map(ToString::to_string);
-    let mut fine = true;
-    println!("{:<8} what slips through without it, within {seeds} seeds", "promise");
     for promise in judged.chain(INNER.map(str::to_owned)) {
-        let slipped: Vec<_> = all_caught(Some(&promise), seeds)
-            .into_iter()
-            .filter(|(_, caught)| caught.is_none())
-            .map(|(mistake, _)| mistake.name())
+        let own: Vec<Mistake> = all
+            .iter()
+            .filter(|(_, caught)| caught.as_ref().is_some_and(|(by, _)| *by == promise))
+            .map(|(mistake, _)| *mistake)
             .collect();
-        fine &= !slipped.is_empty();
-        println!(
-            "{promise:<8} {}",
-            if slipped.is_empty() { "nothing".to_owned() } else { slipped.join(", ") }
-        );
+        let without = |(mistake, caught): (Mistake, Option<(String, u64)>)| match caught {
+            Some((by, count)) => format!("{}: {by} after {count}", mistake.name()),
+            None => format!("{}: slips through", mistake.name()),
+        };
+        let told: Vec<String> = run(&own, Some(&promise), seeds).into_iter().map(without).collect();
+        println!("{promise:<8} {}", if told.is_empty() { "nothing".to_owned() } else { told.join("; ") });
     }
-    fine
+    all.iter().all(|(_, caught)| caught.is_some())
 }

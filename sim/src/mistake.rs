@@ -52,11 +52,15 @@ pub enum Mistake {
     AuditNumberRepeats,
     /// Beyond the nine: after a take-over nobody tells the watchers anything.
     WatchersForgotten,
+    /// Beyond the nine: a snapshot has a remembered outcome more than was committed.
+    SnapshotAdds,
+    /// Beyond the nine: somebody renews the leases of clients that are dead.
+    DeadRenewed,
 }
 
 impl Mistake {
     /// All of them, with the names that commands use.
-    pub const ALL: [(Self, &'static str); 24] = [
+    pub const ALL: [(Self, &'static str); 26] = [
         (Self::RenewalsUnconfirmed, "renewals-unconfirmed"),
         (Self::ReproposedAfterUnknown, "reproposed-after-unknown"),
         (Self::EpochCheckApart, "epoch-check-apart"),
@@ -81,6 +85,8 @@ impl Mistake {
         (Self::NothingExpires, "nothing-expires"),
         (Self::AuditNumberRepeats, "audit-number-repeats"),
         (Self::WatchersForgotten, "watchers-forgotten"),
+        (Self::SnapshotAdds, "snapshot-adds"),
+        (Self::DeadRenewed, "dead-renewed"),
     ];
 
     /// How many of them, at the front, are the classic ones.

@@ -10,6 +10,7 @@ use leasehold_history::{Change, Checker, Hash, Id, Mode, Promises, Record};
 use leasehold_journal::Room;
 use leasehold_node::parts::Warm;
 use leasehold_node::{Call, NodeConfig, SubmitError};
+use leasehold_types::{LeaseId, TenantName};
 
 use crate::chance::Chance;
 use crate::client::Client;
@@ -78,6 +79,8 @@ pub(crate) struct World {
     pub(crate) expiries: u64,
     /// Leases of dead clients, and when they must be free.
     pub(crate) orphans: Vec<(Id, Micros)>,
+    /// When they are renewed next, by somebody who should not.
+    pub(crate) haunted_at: Micros,
     pub(crate) failure: Option<Failure>,
     pub(crate) trace: Trace,
     checker: Option<Checker>,
@@ -142,6 +145,7 @@ impl World {
             unknowns: 0,
             expiries: 0,
             orphans: Vec::new(),
+            haunted_at: 0,
             failure: None,
             trace: Trace::default(),
             checker: Some(Checker::new(promises)),
@@ -464,8 +468,14 @@ impl World {
             return;
         }
         let tail = warm.tail();
-        let forgets = self.mistake == Some(Mistake::SnapshotForgets);
-        let state = if forgets { Journaled::new() } else { through_bytes(warm.state()) };
+        let mut state = match self.mistake {
+            Some(Mistake::SnapshotForgets) => Journaled::new(),
+            _ => through_bytes(warm.state()),
+        };
+        if self.mistake == Some(Mistake::SnapshotAdds) {
+            let (tenant, lease_id) = (TenantName::default_tenant(), LeaseId::from_bytes(self.chance.id()));
+            state.replay(&Fact::IdClosed { tenant, lease_id, key: None }, &mut Vec::new());
+        }
         if self.engine.store_snapshot(claim, tail, &state) {
             let (delay, keep) = (self.chance.below(800 * MS), self.chance.below(4));
             self.push(self.now + 1 + delay, Event::Install { claim, slot: tail.slot.0, keep });
