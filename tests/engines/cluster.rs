@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use leasehold_testbed::Network;
 use leasehold_tests::{Http, Server, binary, free_port, until};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// Longer than a take-over on a machine that has other things to do.
@@ -142,8 +143,23 @@ impl Cluster {
 
     /// What a node calls itself; empty if it does not answer.
     pub(crate) fn role(&self, index: usize) -> String {
+        self.status(index)["role"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Waits until the nodes agree: one is active, all others stand by, under one epoch. Gives the epoch.
+    pub(crate) fn agreed(&self) -> u64 {
+        until("one active node, and nobody who thinks otherwise", PATIENCE, || {
+            let all: Vec<_> = (0..self.len()).map(|index| self.status(index)).collect();
+            let are = |role: &str| all.iter().filter(|status| status["role"] == role).count();
+            let epoch = all[0]["epoch"].as_u64()?;
+            let same = all.iter().all(|status| status["epoch"] == epoch);
+            (are("active") == 1 && are("standby") == self.len() - 1 && same).then_some(epoch)
+        })
+    }
+
+    fn status(&self, index: usize) -> Value {
         let status = Http::at(self.addresses[index]).patience(Duration::from_secs(5)).get("/v1/status");
-        status.map_or(String::new(), |status| status.json()["role"].as_str().unwrap_or_default().to_owned())
+        status.map_or(Value::Null, |status| status.json())
     }
 
     /// Kills all nodes and has the first replaced by `leasehold` itself, with this URL.

@@ -70,6 +70,11 @@ fn drill(kind: Kind, how: How) {
 }
 
 #[test]
+fn postgres_frozen() {
+    drill(Kind::Postgres, How::Frozen);
+}
+
+#[test]
 fn postgres_dead() {
     drill(Kind::Postgres, How::Dead);
 }

@@ -14,14 +14,19 @@ pub(crate) fn stop(parent: Pid) -> Vec<Pid> {
     // Whoever stands still starts nobody, so these are all.
     until_stopped(parent);
     let children = children(parent);
-    children.iter().for_each(|child| drop(kill_process(*child, Signal::STOP)));
+    for child in &children {
+        // One that has ended meanwhile answers nobody either.
+        let _ = kill_process(*child, Signal::STOP);
+    }
     children.iter().for_each(|child| until_stopped(*child));
     children
 }
 
 /// Lets them go on. Who is stopped keeps its id.
 pub(crate) fn wake(children: &mut Vec<Pid>) {
-    children.drain(..).for_each(|child| drop(kill_process(child, Signal::CONT)));
+    for child in children.drain(..) {
+        let _ = kill_process(child, Signal::CONT);
+    }
 }
 
 fn children(parent: Pid) -> Vec<Pid> {

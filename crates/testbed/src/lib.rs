@@ -8,7 +8,7 @@
 //! Engines run with their durability on. Speed bought with durability is asked for by name: [`Setup::without_fsync`].
 //! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures. A [`Proxy`]
 //! in front of any of them does what networks do, a [`Network`] of namespaces what cables do. [`Seed`] is chance that can be
-//! repeated. With a [`Certificate`] engines speak TLS ([`Setup::with_tls`]).
+//! repeated. With a [`Certificate`] engines speak TLS ([`Setup::with_tls`]). A [`Collector`] takes traces.
 //!
 //! What it does not do: install anything, use a running service of the machine, or hide a missing engine. When a
 //! program is not found, the call panics with the name of the Debian package that has it.
@@ -19,6 +19,7 @@
 //! ```
 
 mod certificate;
+mod collector;
 mod etcd;
 mod family;
 mod find;
@@ -28,9 +29,11 @@ mod member;
 mod memory;
 mod moto;
 mod network;
+mod port;
 mod postgres;
 mod postgres_pair;
 mod proxy;
+mod psql;
 mod redis;
 mod seed;
 mod server;
@@ -39,9 +42,12 @@ mod shared;
 mod zookeeper;
 
 pub use certificate::Certificate;
+pub use collector::{CollectedSpan, Collector};
 pub use network::{Network, Place};
+pub use port::free_port;
 pub use postgres_pair::PostgresPair;
 pub use proxy::{Fault, Passage, Proxy};
+pub use psql::psql;
 pub use seed::Seed;
 pub use server::Server;
 pub use setup::Setup;

@@ -1,13 +1,12 @@
 //! PostgreSQL with a standby that follows it.
 
-use std::process::Command;
-
 use rustix::process::Signal;
 
 use crate::member::{Launch, unprivileged};
+use crate::port::free_port;
 use crate::proxy::{Passage, Proxy};
-use crate::server::{self, Plan, Server, directory, free_port, prepare, text};
-use crate::{Setup, find, postgres_with};
+use crate::server::{self, Plan, Server, directory, prepare, text};
+use crate::{Setup, find, postgres_with, psql};
 
 /// A primary and a hot standby, which follows through a link that can be cut.
 ///
@@ -76,20 +75,7 @@ impl PostgresPair {
     /// # Panics
     /// When it fails.
     pub fn sql(&self, on: &Server, statement: &str) -> String {
-        let mut command = Command::new(find::program("psql", "postgresql-client"));
-        command.args([
-            "--no-psqlrc",
-            "--quiet",
-            "--tuples-only",
-            "--no-align",
-            "-d",
-            on.url(),
-            "-c",
-            statement,
-        ]);
-        let output = command.output().unwrap_or_else(|error| panic!("cannot run {command:?}: {error}"));
-        assert!(output.status.success(), "{command:?}: {}", String::from_utf8_lossy(&output.stderr));
-        String::from_utf8_lossy(&output.stdout).into_owned()
+        psql(on.url(), &["-c", statement])
     }
 }
 

@@ -1,12 +1,11 @@
 //! A record that was changed behind our back (J12), and etcd's history.
 
 use leasehold_journal::{Claim, Journal, OpenError, Outcome, ReadError};
-use leasehold_journal_etcd::{EtcdConfig, EtcdJournal};
 use leasehold_testbed::{Server, etcd};
 use leasehold_types::Slot;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::kit::{Node, claim, journal, read_all, url};
+use crate::kit::{Node, claim, journal, journal_of, read_all, url};
 
 /// Asks etcd by its JSON gateway, as an operator could.
 pub(crate) async fn ask(server: &Server, path: &str, body: &str) -> String {
@@ -79,8 +78,7 @@ async fn a_missing_last_slot_is_refused() {
 async fn history_is_compacted_when_asked_for() {
     let server = etcd();
     for (query, compacted) in [("", false), ("?compact=on", true)] {
-        let config = EtcdConfig::from_url(&format!("{}{query}", url(&server)), "main", |_| None).unwrap();
-        let mut node = Node::open(&EtcdJournal::new(config).unwrap()).await;
+        let mut node = Node::open(&journal_of(&format!("{}{query}", url(&server)), "main")).await;
         node.commit("one").await;
         node.opened.snapshots.begin(node.tail).await.unwrap();
         assert_eq!(node.opened.snapshots.install(Slot(9)).await, Outcome::Committed);

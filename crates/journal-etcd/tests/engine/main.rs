@@ -1,4 +1,4 @@
-//! What only a real etcd shows: crashes, pauses, lost members, cut connections, damage.
+//! What only a real etcd shows: crashes, pauses, lost members, cut connections, damage, TLS, users.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
@@ -7,4 +7,5 @@ mod kit;
 mod damage;
 mod fencing;
 mod outages;
+mod tls;
 mod users;

@@ -7,7 +7,7 @@ use leasehold_testbed::etcd;
 use leasehold_types::Slot;
 
 use crate::damage::{ask, base64};
-use crate::kit::{Node, claim, journal_at, url};
+use crate::kit::{Node, PATIENT, claim, journal_of, url};
 
 #[tokio::test]
 async fn a_user_that_may_use_the_prefix_is_enough() {
@@ -32,17 +32,17 @@ async fn a_user_that_may_use_the_prefix_is_enough() {
     let dir = tempfile::tempdir().unwrap();
     let node = url(&server).replace("etcd://", "etcd://node@");
     every_place_of_a_password(&node, "secret", dir.path(), |url, environment| {
-        let config = EtcdConfig::from_url(url, "main", environment);
+        let config = EtcdConfig::from_url(url, "main", environment).map(|config| config.call_within(PATIENT));
         config.and_then(EtcdJournal::new).map_err(|error| error.to_string())
     })
     .await;
 
     let as_node = url(&server).replace("etcd://", "etcd://node:secret@");
-    let mut node = Node::open(&journal_at(&format!("{as_node}?compact=on"))).await;
+    let mut node = Node::open(&journal_of(&format!("{as_node}?compact=on"), "main")).await;
     node.commit("allowed").await;
     node.opened.snapshots.begin(node.tail).await.unwrap();
     assert_eq!(node.opened.snapshots.install(Slot(2)).await, Outcome::Committed);
-    let refused = journal_at(&url(&server)).open(claim()).await;
+    let refused = journal_of(&url(&server), "main").open(claim()).await;
     let refusal = |error: &OpenError| matches!(error, OpenError::Unavailable(_) | OpenError::Unsuitable(_));
     assert!(refused.as_ref().is_err_and(refusal), "no user at all: {refused:?}");
 }

@@ -1,14 +1,13 @@
 //! A record that was changed behind our back (J12).
 
 use leasehold_journal::{Claim, Journal, OpenError, Outcome, ReadError};
-use leasehold_testbed::{Setup, postgres_with};
 use leasehold_types::Slot;
 
-use crate::kit::{Node, claim, journal, raw, read_all};
+use crate::kit::{Node, claim, engine, journal, raw, read_all};
 
 #[tokio::test]
 async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let journal = journal(server.url());
     let mut node = Node::open(&journal).await;
     for body in ["one", "two", "three"] {
@@ -30,7 +29,7 @@ async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
 
 #[tokio::test]
 async fn a_missing_last_slot_is_refused() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let journal = journal(server.url());
     let mut node = Node::open(&journal).await;
     node.commit("one").await;
@@ -43,7 +42,7 @@ async fn a_missing_last_slot_is_refused() {
 
 #[tokio::test]
 async fn a_damaged_chunk_is_not_given_as_the_last() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let mut node = Node::open(&journal(server.url())).await;
     node.commit("one").await;
     node.opened.snapshots.begin(node.tail).await.unwrap();
@@ -59,7 +58,7 @@ async fn a_damaged_chunk_is_not_given_as_the_last() {
 
 #[tokio::test]
 async fn a_newer_format_is_left_alone() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let journal = journal(server.url());
     Node::open(&journal).await;
     let operator = raw(server.url()).await;
@@ -70,7 +69,7 @@ async fn a_newer_format_is_left_alone() {
 /// As after the promotion of a standby that had not got everything: the claim is there, the last commit is not.
 #[tokio::test]
 async fn an_engine_that_forgot_a_commit_confirms_nothing_and_takes_nothing() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let mut node = Node::open(&journal(server.url())).await;
     node.commit("one").await;
     let before = node.tail;
@@ -90,7 +89,7 @@ async fn an_engine_that_forgot_a_commit_confirms_nothing_and_takes_nothing() {
 /// A node that has not seen what is missing takes nothing over after a fail-over that can have lost something.
 #[tokio::test]
 async fn an_engine_on_another_timeline_is_refused_unless_a_standby_was_waited_for() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let journal = journal(server.url());
     Node::open(&journal).await.commit("one").await;
     let operator = raw(server.url()).await;

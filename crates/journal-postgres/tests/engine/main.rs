@@ -8,5 +8,6 @@ mod damage;
 mod fencing;
 mod outages;
 mod passwords;
+mod role;
 mod settings;
 mod tls;

@@ -4,7 +4,7 @@ use leasehold_journal::{Journal, OpenError};
 use leasehold_testbed::{Setup, postgres, postgres_with};
 use leasehold_types::Durability;
 
-use crate::kit::{Node, claim, journal, raw};
+use crate::kit::{Node, claim, engine, journal, raw};
 
 #[tokio::test]
 async fn the_class_follows_the_settings() {
@@ -33,7 +33,7 @@ async fn a_standby_that_is_not_synchronous_makes_it_lossy() {
 
 #[tokio::test]
 async fn a_role_that_may_only_use_the_tables_is_enough() {
-    let server = postgres_with(&Setup::default().without_fsync());
+    let server = engine();
     let operator = raw(server.url()).await;
     operator.batch_execute("CREATE ROLE node LOGIN").await.unwrap();
     let as_node = server.url().replace("postgres@", "node@");

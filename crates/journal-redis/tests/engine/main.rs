@@ -1,19 +1,17 @@
-//! What only a real Redis shows: crashes, pauses, lost answers, lost memory, settings.
+//! What only a real Redis shows: crashes, pauses, lost answers, lost memory, settings, TLS, users.
 
 #![allow(clippy::unwrap_used, reason = "a helper of tests that panics is a test that fails")]
 
 mod kit;
 mod passwords;
+mod tls;
 
+use leasehold_journal::conformance::outages;
 use leasehold_journal::{Confirmation, Journal, OpenError, Outcome};
 use leasehold_testbed::{Fault, Proxy, Setup, redis, redis_with};
 use leasehold_types::{Durability, Slot};
 
-use kit::{Node, claim, journal, read_all};
-
-fn is_unknown(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Unknown(_))
-}
+use kit::{Node, claim, hasty, journal};
 
 /// A command of the test's own.
 async fn raw(url: &str, command: &[&str]) {
@@ -25,86 +23,36 @@ async fn raw(url: &str, command: &[&str]) {
 #[tokio::test]
 async fn an_engine_that_crashed_and_came_back_has_the_batch_once() {
     let server = redis();
-    let mut node = Node::open(&journal(server.url())).await;
-    node.commit("before").await;
-    server.kill(0);
-    let batch = node.batch("in doubt");
-    for _ in 0..2 {
-        let outcome = node.append(&batch).await;
-        assert!(is_unknown(&outcome), "{outcome:?}");
-    }
-    server.restart(0);
-    assert_eq!(node.append(&batch).await, Outcome::Committed);
-    assert_eq!(node.append(&batch).await, Outcome::Committed);
-    assert_eq!(node.opened.writer.confirm().await, Confirmation::Current);
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 2);
+    outages::survives_a_crash(&hasty(server.url()), || server.kill(0), || server.restart(0)).await;
 }
 
 #[tokio::test]
 async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
     let server = redis();
-    let mut node = Node::open(&journal(server.url())).await;
-    server.pause(0);
-    let batch = node.batch("paused");
-    let outcome = node.append(&batch).await;
-    assert!(is_unknown(&outcome), "{outcome:?}");
-    assert!(journal(server.url()).open(claim()).await.is_err());
-    server.resume(0);
-    assert_eq!(node.append(&batch).await, Outcome::Committed);
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1);
+    outages::survives_a_pause(&hasty(server.url()), || server.pause(0), || server.resume(0)).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = redis();
     let proxy = Proxy::before(server.addresses()[0]);
-    let mut node = Node::open(&journal(&proxy.in_url(server.url()))).await;
-    for round in 1..=5 {
-        let batch = node.batch("answer lost");
-        proxy.inject(Fault::LoseAnswer);
-        let outcome = node.append(&batch).await;
-        assert!(is_unknown(&outcome), "round {round}: {outcome:?}");
-        assert_eq!(node.append(&batch).await, Outcome::Committed, "round {round}");
-    }
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 5);
+    let journal = hasty(&proxy.in_url(server.url()));
+    let unknown = outages::survives_lost_answers(&journal, || proxy.inject(Fault::LoseAnswer)).await;
+    assert_eq!(unknown, 5);
 }
 
 #[tokio::test]
 async fn an_answer_to_another_question_is_not_taken_for_ones_own() {
     let server = redis();
     let proxy = Proxy::before(server.addresses()[0]);
-    let mut node = Node::open(&journal(&proxy.in_url(server.url()))).await;
-    for round in 1..=30 {
-        // Delivered twice, the beat is answered twice: the second answer must not be the append's.
-        proxy.inject(Fault::Duplicate);
-        let beat = node.opened.writer.beat().await;
-        assert!(beat == Outcome::Committed || is_unknown(&beat), "round {round}: {beat:?}");
-        let batch = node.batch("after a doubled beat");
-        let mut outcome = node.append(&batch).await;
-        while is_unknown(&outcome) {
-            outcome = node.append(&batch).await;
-        }
-        assert_eq!(outcome, Outcome::Committed, "round {round}");
-        let mut reader = journal(server.url()).reader().await.unwrap();
-        assert_eq!(read_all(reader.as_mut()).await.len(), round, "committed is there");
-    }
+    let through = hasty(&proxy.in_url(server.url()));
+    outages::tells_answers_apart(&through, &journal(server.url()), || proxy.inject(Fault::Duplicate)).await;
 }
 
 #[tokio::test]
 async fn a_stale_writer_is_fenced_in_everything_it_does() {
     let server = redis();
-    let journal = journal(server.url());
-    let mut old = Node::open(&journal).await;
-    old.commit("old").await;
-    old.opened.snapshots.begin(old.tail).await.unwrap();
-    let mut new = Node::open(&journal).await;
-    new.commit("new").await;
-    let batch = old.batch("zombie");
-    assert_eq!(old.append(&batch).await, Outcome::Fenced);
-    assert_eq!(old.opened.writer.confirm().await, Confirmation::Fenced);
-    assert!(old.opened.snapshots.chunk("stale".into()).await.is_err());
-    assert_eq!(old.opened.snapshots.install(Slot(2)).await, Outcome::Fenced);
-    assert_eq!(read_all(new.opened.reader.as_mut()).await.len(), 2);
+    outages::fences_a_stale_writer(&journal(server.url())).await;
 }
 
 #[tokio::test]

@@ -4,9 +4,11 @@ use leasehold_journal::conformance::every_place_of_a_password;
 use leasehold_journal_redis::{RedisConfig, RedisJournal};
 use leasehold_testbed::{Setup, redis_with};
 
+use crate::kit::PATIENT;
+
 fn journal(url: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<RedisJournal, String> {
     let config = RedisConfig::from_url(url, "main", environment);
-    config.map(RedisJournal::new).map_err(|error| error.to_string())
+    config.map(|config| RedisJournal::new(config.call_within(PATIENT))).map_err(|error| error.to_string())
 }
 
 #[tokio::test]

@@ -6,15 +6,12 @@ mod kit;
 mod passwords;
 mod tls;
 
-use leasehold_journal::{Claim, Confirmation, Journal, OpenError, Outcome, ReadError};
+use leasehold_journal::conformance::outages;
+use leasehold_journal::{Claim, Journal, OpenError, Outcome, ReadError};
 use leasehold_testbed::{Fault, Proxy, Server, zookeeper};
 use leasehold_types::Slot;
 
-use kit::{Node, claim, journal, read_all};
-
-fn is_unknown(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Unknown(_))
-}
+use kit::{Node, claim, hasty, journal};
 
 fn url(server: &Server) -> String {
     format!("zookeeper://{}", server.url())
@@ -23,76 +20,27 @@ fn url(server: &Server) -> String {
 #[tokio::test]
 async fn an_engine_that_crashed_and_came_back_has_the_batch_once() {
     let server = zookeeper();
-    let mut node = Node::open(&journal(&url(&server))).await;
-    node.commit("before").await;
-    server.kill(0);
-    let batch = node.batch("in doubt");
-    for _ in 0..2 {
-        let outcome = node.append(&batch).await;
-        assert!(is_unknown(&outcome), "{outcome:?}");
-    }
-    assert!(matches!(node.opened.writer.confirm().await, Confirmation::Unknown(_)));
-    server.restart(0);
-    let mut outcome = node.append(&batch).await;
-    while is_unknown(&outcome) {
-        outcome = node.append(&batch).await;
-    }
-    assert_eq!(outcome, Outcome::Committed);
-    assert_eq!(node.append(&batch).await, Outcome::Committed);
-    node.commit("after").await;
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 3);
+    outages::survives_a_crash(&hasty(&url(&server)), || server.kill(0), || server.restart(0)).await;
 }
 
 #[tokio::test]
 async fn a_paused_engine_is_unknown_in_time_and_the_append_lands_once() {
     let server = zookeeper();
-    let mut node = Node::open(&journal(&url(&server))).await;
-    server.pause(0);
-    let batch = node.batch("paused");
-    let outcome = node.append(&batch).await;
-    assert!(is_unknown(&outcome), "{outcome:?}");
-    server.resume(0);
-    let mut outcome = node.append(&batch).await;
-    while is_unknown(&outcome) {
-        outcome = node.append(&batch).await;
-    }
-    assert_eq!(outcome, Outcome::Committed);
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1);
+    outages::survives_a_pause(&hasty(&url(&server)), || server.pause(0), || server.resume(0)).await;
 }
 
 #[tokio::test]
 async fn an_answer_that_was_lost_is_found_to_be_ours() {
     let server = zookeeper();
     let proxy = Proxy::before(server.addresses()[0]);
-    let mut node = Node::open(&journal(&format!("zookeeper://{}", proxy.address()))).await;
-    for round in 1..=3 {
-        let batch = node.batch("answer lost");
-        proxy.inject(Fault::LoseAnswer);
-        let mut outcome = node.append(&batch).await;
-        while is_unknown(&outcome) {
-            outcome = node.append(&batch).await;
-        }
-        assert_eq!(outcome, Outcome::Committed, "round {round}");
-    }
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 3);
+    let journal = hasty(&format!("zookeeper://{}", proxy.address()));
+    outages::survives_lost_answers(&journal, || proxy.inject(Fault::LoseAnswer)).await;
 }
 
 #[tokio::test]
 async fn a_stale_writer_is_fenced_in_everything_it_does() {
     let server = zookeeper();
-    let journal = journal(&url(&server));
-    let mut old = Node::open(&journal).await;
-    old.commit("old").await;
-    old.opened.snapshots.begin(old.tail).await.unwrap();
-    let mut new = Node::open(&journal).await;
-    new.commit("new").await;
-    let batch = old.batch("zombie");
-    assert_eq!(old.append(&batch).await, Outcome::Fenced);
-    assert_eq!(old.opened.writer.beat().await, Outcome::Fenced);
-    assert_eq!(old.opened.writer.confirm().await, Confirmation::Fenced);
-    assert!(old.opened.snapshots.chunk("stale".into()).await.is_err());
-    assert_eq!(old.opened.snapshots.install(Slot(2)).await, Outcome::Fenced);
-    assert_eq!(read_all(new.opened.reader.as_mut()).await.len(), 2);
+    outages::fences_a_stale_writer(&journal(&url(&server))).await;
 }
 
 #[tokio::test]
@@ -130,9 +78,9 @@ async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
     assert_eq!(recovered.tail.slot, Slot(1));
     let early = journal.open(claim()).await;
     assert!(matches!(early, Err(OpenError::Regressed(_))), "{early:?}");
-    let mut again = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
-    assert_eq!(read_all(again.reader.as_mut()).await.len(), 1);
+    let again = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
     let mut node = Node { tail: again.tail, opened: again };
+    assert_eq!(node.slots().await.len(), 1);
     node.commit("recovered").await;
     Node::open(&journal).await.commit("goes on").await;
 }

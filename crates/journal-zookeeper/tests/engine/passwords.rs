@@ -5,9 +5,11 @@ use leasehold_journal::conformance::{every_place_of_a_password, fresh_claim};
 use leasehold_journal_zookeeper::{ZookeeperConfig, ZookeeperJournal};
 use leasehold_testbed::zookeeper;
 
+use crate::kit::PATIENT;
+
 fn journal(url: &str, environment: &dyn Fn(&str) -> Option<String>) -> Result<ZookeeperJournal, String> {
     let config = ZookeeperConfig::from_url(url, "main", environment);
-    config.map(ZookeeperJournal::new).map_err(|error| error.to_string())
+    config.map(|config| ZookeeperJournal::new(config.call_within(PATIENT))).map_err(|error| error.to_string())
 }
 
 #[tokio::test]

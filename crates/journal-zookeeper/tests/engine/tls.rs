@@ -1,66 +1,47 @@
-//! TLS to the engine: only to the one whose certificate is trusted. The engine's end of it is made here, in front of a
-//! ZooKeeper that speaks plainly.
-
-use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
+//! TLS to the engine: only to the one whose certificate is trusted, and as whom it asks for.
 
 use leasehold_journal::{Journal as _, OpenError};
-use leasehold_testbed::zookeeper;
-use rcgen::{CertificateParams, KeyPair};
-use tokio::io::copy_bidirectional;
-use tokio::net::{TcpListener, TcpStream};
-use tokio_rustls::TlsAcceptor;
-use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tokio_rustls::rustls::{ServerConfig, crypto};
+use leasehold_testbed::{Certificate, Server, Setup, zookeeper_with};
 
-use crate::kit::{Node, claim, journal};
+use crate::kit::{Node, claim, hasty, journal};
 
-/// Takes TLS on a port of its own and passes what is inside on to `plain`: the port, with the certificate in `file`.
-async fn terminator(plain: SocketAddr, name: &str, file: &Path) -> u16 {
-    let key = KeyPair::generate().unwrap();
-    let certificate = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap();
-    std::fs::write(file, certificate.pem()).unwrap();
-    let config = ServerConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], PrivateKeyDer::Pkcs8(key.serialize_der().into()));
-    let acceptor = TlsAcceptor::from(Arc::new(config.unwrap()));
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let port = listener.local_addr().unwrap().port();
-    tokio::spawn(async move {
-        while let Ok((socket, _)) = listener.accept().await {
-            let acceptor = acceptor.clone();
-            tokio::spawn(async move {
-                let Ok(mut near) = acceptor.accept(socket).await else { return };
-                let mut far = TcpStream::connect(plain).await.unwrap();
-                let _ = copy_bidirectional(&mut near, &mut far).await;
-            });
-        }
-    });
-    port
+fn url(server: &Server, host: &str, query: &str) -> String {
+    format!("zookeeper://{host}:{}?{query}", server.addresses()[0].port())
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_trusted_engine_is_used() {
-    let server = zookeeper();
-    let dir = tempfile::tempdir().unwrap();
-    let (trusted, other) = (dir.path().join("trusted.crt"), dir.path().join("other.crt"));
-    let port = terminator(server.addresses()[0], "localhost", &trusted).await;
-    let elsewhere = terminator(server.addresses()[0], "elsewhere.test", &other).await;
-    let url = |port: u16, ca: &Path| format!("zookeeper://localhost:{port}?tls_ca={}", ca.display());
-
-    let mut node = Node::open(&journal(&url(port, &trusted))).await;
+    let (ours, other) = (Certificate::of("localhost"), Certificate::of("localhost"));
+    let server = zookeeper_with(&Setup::default().with_tls(&ours));
+    let trusting = |certificate: &Certificate| format!("tls_ca={}", certificate.file());
+    let mut node = Node::open(&journal(&url(&server, "localhost", &trusting(&ours)))).await;
     node.commit("encrypted").await;
     node.commit("again").await;
     let refused = [
-        ("an unknown authority", url(port, &other)),
-        ("another name", url(elsewhere, &other)),
-        ("no TLS at all", url(server.addresses()[0].port(), &trusted)),
+        ("an unknown authority", url(&server, "localhost", &trusting(&other))),
+        ("another name", url(&server, "127.0.0.1", &trusting(&ours))),
+        ("no TLS at all", format!("zookeeper://{}", server.addresses()[0])),
     ];
     for (what, url) in refused {
-        let opened = journal(&url).open(claim()).await;
+        let opened = hasty(&url).open(claim()).await;
+        assert!(matches!(opened, Err(OpenError::Unavailable(_))), "{what}: {opened:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_asks_who_we_are_is_told() {
+    let (ours, node, stranger) =
+        (Certificate::of("localhost"), Certificate::of("node"), Certificate::of("stranger"));
+    let asks = Setup::default().set("ssl.clientAuth", "need").set("ssl.trustStore.location", &node.file());
+    let server = zookeeper_with(&asks.with_tls(&ours));
+    let as_who = |who: &Certificate| {
+        let query = format!("tls_ca={}&tls_cert={}&tls_key={}", ours.file(), who.file(), who.key());
+        url(&server, "localhost", &query)
+    };
+    Node::open(&journal(&as_who(&node))).await.commit("known").await;
+    let nobody = url(&server, "localhost", &format!("tls_ca={}", ours.file()));
+    for (what, url) in [("a stranger", as_who(&stranger)), ("nobody", nobody)] {
+        let opened = hasty(&url).open(claim()).await;
         assert!(matches!(opened, Err(OpenError::Unavailable(_))), "{what}: {opened:?}");
     }
 }
