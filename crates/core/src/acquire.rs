@@ -14,7 +14,7 @@ use crate::lease::LeaseIx;
 use crate::outcomes::Keyed;
 use crate::queue::Waiter;
 use crate::reply::{Grant, Holder, NotGranted, Refusal, Reply};
-use crate::resource::{Held, Place, Resource};
+use crate::resource::{Held, Place, Resource, place_for};
 use crate::table::{Decision, EventAt, LockTable};
 
 const WARN_SHORT: &str = "a ttl below 5 s may end during an ordinary pause of the holder";
@@ -108,7 +108,7 @@ impl LockTable {
         acquire: &Acquire,
         now: Now,
     ) -> Option<Reply> {
-        if let Some(&ix) = self.journaled.lease_ids.get(&acquire.lease_id) {
+        if let Some(ix) = self.journaled.find_lease(acquire.lease_id) {
             let lease = self.journaled.leases.get(ix);
             let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
             if !self.is_ours(self.journaled.principal_of(lease)) {
@@ -182,12 +182,12 @@ impl LockTable {
     /// The place for one more holder, whoever waits.
     pub(crate) fn place_for(&self, resource: &ResourceKey, sharing: Sharing) -> Option<Place> {
         match self.journaled.resources.get(resource) {
-            None => Resource::default().place_for(sharing, &Held::Free),
-            Some(known) => known.place_for(sharing, &self.held(known)),
+            None => place_for(sharing, &Held::Free, &[]),
+            Some(known) => place_for(sharing, &self.held(known), known.delays()),
         }
     }
 
-    fn held(&self, resource: &Resource) -> Held {
+    fn held(&self, resource: Resource<'_>) -> Held {
         let holders = resource.holders().iter().map(|ix| self.journaled.leases.get(*ix));
         let Some(first) = holders.clone().next() else { return Held::Free };
         match first.sharing() {

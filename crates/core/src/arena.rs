@@ -6,6 +6,8 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::num::NonZeroU32;
 
+use crate::chunked::Chunked;
+
 /// The place of a `T` in its arena, counted from 1 so that an optional one needs no more room.
 pub(crate) struct Ix<T>(NonZeroU32, PhantomData<fn() -> T>);
 
@@ -51,13 +53,13 @@ impl<T> fmt::Debug for Ix<T> {
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<T> {
-    places: Vec<Option<T>>,
+    places: Chunked<Option<T>>,
     free: Vec<Ix<T>>,
 }
 
 impl<T> Default for Arena<T> {
     fn default() -> Self {
-        Self { places: Vec::new(), free: Vec::new() }
+        Self { places: Chunked::default(), free: Vec::new() }
     }
 }
 

@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 
 use leasehold_types::{FencingToken, ResourceKey, Time};
 
+use crate::arena::{Arena, Ix};
+use crate::chunked::Chunked;
 use crate::command::{RenewalReport, Ticket};
 use crate::lease::{LeaseIx, SessionIx};
 
@@ -89,60 +91,97 @@ impl LifeClock {
     }
 }
 
-/// What the volatile part knows of a lease.
+/// What the volatile part knows of every lease.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseClock {
-    /// When it was granted, or would have been by its noted age. Signed: time begins anew with each life of a node, and
-    /// a lease is often older than the node.
-    since: i64,
-    /// Absent for a lease that lives with its session and has no max hold: almost all where there are many.
-    more: Option<Box<MoreClock>>,
+pub(crate) struct LeaseClocks {
+    /// By the number of the lease's index.
+    clocks: Chunked<LeaseClock>,
+    more: Arena<MoreClock>,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+struct LeaseClock {
+    /// When it was granted, or would have been by its noted age. Signed: time begins anew with each life of a node, and
+    /// a lease is often older than the node. As bytes, since every lease has one of these, and a number would make it
+    /// larger by a third to stand at an even place.
+    since: [u8; 8],
+    /// Absent for a lease that lives with its session and has no max hold: almost all where there are many.
+    more: Option<Ix<MoreClock>>,
+}
+
+/// What a lease has that does not merely live with its session.
 #[derive(Clone, Debug, Default)]
-struct MoreClock {
-    life: Option<LifeClock>,
-    max_hold_at: Option<Time>,
+pub(crate) struct MoreClock {
+    pub(crate) life: Option<LifeClock>,
+    pub(crate) max_hold_at: Option<Time>,
     /// When the age of a lease with a max hold in a session is noted; one with a life of its own uses that clock's.
     note_at: Option<Time>,
 }
 
-impl LeaseClock {
-    pub(crate) fn new(now: Time, age_ms: u64, life: Option<LifeClock>, max_hold_at: Option<Time>) -> Self {
+impl MoreClock {
+    pub(crate) fn note_at(&self) -> Option<Time> {
+        self.life.as_ref().map_or(self.note_at, |life| life.note_at)
+    }
+}
+
+impl LeaseClocks {
+    /// Begins to count for a lease that is so old already.
+    pub(crate) fn start(
+        &mut self,
+        ix: LeaseIx,
+        (now, age_ms): (Time, u64),
+        life: Option<LifeClock>,
+        max_hold_at: Option<Time>,
+    ) {
+        let since = (signed(now.0) - signed(age_ms)).to_ne_bytes();
         let more = (life.is_some() || max_hold_at.is_some())
-            .then(|| Box::new(MoreClock { life, max_hold_at, note_at: None }));
-        Self { since: signed(now.0) - signed(age_ms), more }
+            .then(|| self.more.insert(MoreClock { life, max_hold_at, note_at: None }));
+        self.clocks.put(ix.number(), LeaseClock { since, more });
+    }
+
+    /// Stops counting; what was to come is given out.
+    pub(crate) fn stop(&mut self, ix: LeaseIx) -> Option<MoreClock> {
+        let clock = std::mem::take(&mut self.clocks[ix.number()]);
+        clock.more.map(|more| self.more.remove(more))
     }
 
     /// How old the lease is.
-    pub(crate) fn age_ms(&self, now: Time) -> u64 {
-        u64::try_from(signed(now.0) - self.since).unwrap_or(0)
+    pub(crate) fn age_ms(&self, ix: LeaseIx, now: Time) -> u64 {
+        let since = i64::from_ne_bytes(self.clocks[ix.number()].since);
+        u64::try_from(signed(now.0) - since).unwrap_or(0)
     }
 
-    pub(crate) fn life(&self) -> Option<&LifeClock> {
-        self.more.as_ref()?.life.as_ref()
+    pub(crate) fn life(&self, ix: LeaseIx) -> Option<&LifeClock> {
+        self.more_of(ix)?.life.as_ref()
     }
 
-    pub(crate) fn life_mut(&mut self) -> Option<&mut LifeClock> {
-        self.more.as_mut()?.life.as_mut()
+    pub(crate) fn life_mut(&mut self, ix: LeaseIx) -> Option<&mut LifeClock> {
+        self.more_of_mut(ix)?.life.as_mut()
     }
 
-    pub(crate) fn max_hold_at(&self) -> Option<Time> {
-        self.more.as_ref()?.max_hold_at
+    pub(crate) fn max_hold_at(&self, ix: LeaseIx) -> Option<Time> {
+        self.more_of(ix)?.max_hold_at
     }
 
-    pub(crate) fn note_at(&self) -> Option<Time> {
-        let more = self.more.as_ref()?;
-        more.life.as_ref().map_or(more.note_at, |life| life.note_at)
+    pub(crate) fn note_at(&self, ix: LeaseIx) -> Option<Time> {
+        self.more_of(ix)?.note_at()
     }
 
-    pub(crate) fn set_note_at(&mut self, at: Option<Time>) {
-        if let Some(more) = &mut self.more {
+    pub(crate) fn set_note_at(&mut self, ix: LeaseIx, at: Option<Time>) {
+        if let Some(more) = self.more_of_mut(ix) {
             match &mut more.life {
                 Some(life) => life.note_at = at,
                 None => more.note_at = at,
             }
         }
+    }
+
+    fn more_of(&self, ix: LeaseIx) -> Option<&MoreClock> {
+        self.clocks[ix.number()].more.map(|more| self.more.get(more))
+    }
+
+    fn more_of_mut(&mut self, ix: LeaseIx) -> Option<&mut MoreClock> {
+        self.clocks[ix.number()].more.map(|more| self.more.get_mut(more))
     }
 }
 

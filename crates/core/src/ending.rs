@@ -41,7 +41,7 @@ impl LockTable {
     fn is_unknown(&self, tenant: &TenantName, lease_id: LeaseId) -> bool {
         let waiting = self.queues.find(tenant, lease_id, None);
         self.journaled.outcomes.lease(lease_id).is_none()
-            && !self.journaled.lease_ids.contains_key(&lease_id)
+            && self.journaled.find_lease(lease_id).is_none()
             && waiting
                 .is_none_or(|waiter| waiter.tenant == *tenant && self.is_ours(waiter.principal.as_deref()))
     }

@@ -7,6 +7,7 @@ use crate::clocks::LifeIx;
 use crate::command::Sharing;
 use crate::fact::Fact;
 use crate::journaled::Journaled;
+use crate::resource::Resource;
 use crate::table::LockTable;
 
 /// A promise that does not hold.
@@ -126,7 +127,7 @@ pub fn leases_live_in_their_session(state: &Journaled) -> Check {
     for (ix, lease) in state.leases.iter() {
         let Some(session) = lease.session() else { continue };
         in_sessions += 1;
-        let known = state.sessions.get(session).leases.contains(&ix);
+        let known = state.sessions.get(session).leases.contains_key(&ix);
         holds("A5", known, || format!("{:?} is not known to its session", lease.id))?;
     }
     let claimed: usize = state.sessions.iter().map(|(_, session)| session.leases.len()).sum();
@@ -140,15 +141,16 @@ pub fn leases_live_in_their_session(state: &Journaled) -> Check {
 /// # Errors
 /// The first index that disagrees.
 pub fn indices_agree(state: &Journaled) -> Check {
-    let held: usize = state.resources.values().map(|resource| resource.holders().len()).sum();
+    let held: usize = state.resources.iter().map(|(_, resource)| resource.holders().len()).sum();
     let live = state.leases.iter().count();
     holds("index", held == live && state.lease_ids.len() == live, || {
         format!("{live} leases, {held} holders, {} ids", state.lease_ids.len())
     })?;
-    for (id, ix) in state.lease_ids.iter() {
-        let lease = state.leases.get(*ix);
-        let at_resource = state.resources.get(&lease.resource).is_some_and(|r| r.holders().contains(ix));
-        holds("index", lease.id == *id && at_resource, || format!("{id:?} is misplaced"))?;
+    for ix in state.lease_ids.iter() {
+        let lease = state.leases.get(ix);
+        let at_resource = state.resources.get(&lease.resource).is_some_and(|r| r.holders().contains(&ix));
+        let by_id = state.find_lease(lease.id) == Some(ix);
+        holds("index", by_id && at_resource, || format!("{:?} is misplaced", lease.id))?;
     }
     for (used, key) in &state.recent {
         let resource = state.resources.get(key);
@@ -156,7 +158,10 @@ pub fn indices_agree(state: &Journaled) -> Check {
             format!("{key:?} is not where it was used")
         })?;
     }
-    let forgotten = state.resources.iter().find(|(_, resource)| resource.is_forgotten());
+    let is_nothing = |resource: Resource<'_>| {
+        resource.holders().is_empty() && resource.endings().len() == 0 && resource.delays().is_empty()
+    };
+    let forgotten = state.resources.iter().find(|(_, resource)| is_nothing(*resource));
     holds("index", forgotten.is_none(), || format!("{forgotten:?} is kept for nothing"))
 }
 
@@ -175,7 +180,7 @@ pub fn audit_is_chained(state: &Journaled) -> Check {
 /// The first bound that is passed.
 pub fn memory_is_bounded(state: &Journaled) -> Check {
     use leasehold_types::limits;
-    let endings = state.resources.values().map(|resource| resource.endings().len()).max().unwrap_or(0);
+    let endings = state.resources.iter().map(|(_, resource)| resource.endings().len()).max().unwrap_or(0);
     holds("bounded", endings <= limits::ENDINGS_PER_RESOURCE, || {
         format!("{endings} endings of one resource")
     })?;

@@ -9,16 +9,17 @@ use leasehold_types::{
 
 use crate::arena::Arena;
 use crate::audit::{Action, AuditAction, AuditLog};
-use crate::block_map::BlockMap;
 use crate::codec::FIRST_FORMAT;
 use crate::credential::Credentials;
 use crate::event::{Event, EventKind};
 use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
 use crate::fingerprint;
 use crate::lease::{Lease, LeaseIx, Life, Note, Session, SessionIx};
+use crate::lease_ids::LeaseIds;
 use crate::outcomes::{EndedLease, EndedSession, Keyed, Outcomes, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
-use crate::resource::{Closes, Delay, Resource};
+use crate::resource::{Closes, Delay};
+use crate::resources::Resources;
 use crate::secret::ClusterSecret;
 use crate::table::Counts;
 use crate::usage::Usages;
@@ -28,11 +29,10 @@ use crate::usage::Usages;
 #[derive(Clone, Debug)]
 pub struct Journaled {
     pub(crate) leases: Arena<Lease>,
-    pub(crate) lease_ids: BlockMap<LeaseId, LeaseIx>,
+    pub(crate) lease_ids: LeaseIds,
     pub(crate) sessions: Arena<Session>,
     pub(crate) session_ids: BTreeMap<SessionId, SessionIx>,
-    /// Held, closed or remembered resources, each tenant's together and in name order.
-    pub(crate) resources: BlockMap<ResourceKey, Resource>,
+    pub(crate) resources: Resources,
     /// Resources with endings by when they were last used: the oldest is forgotten first.
     pub(crate) recent: BTreeMap<u64, ResourceKey>,
     /// Counts endings; the newest key of `recent`.
@@ -119,10 +119,10 @@ impl Journaled {
     pub fn new() -> Self {
         Self {
             leases: Arena::default(),
-            lease_ids: BlockMap::default(),
+            lease_ids: LeaseIds::default(),
             sessions: Arena::default(),
             session_ids: BTreeMap::new(),
-            resources: BlockMap::default(),
+            resources: Resources::default(),
             recent: BTreeMap::new(),
             used: 0,
             outcomes: Outcomes::default(),
@@ -291,6 +291,7 @@ impl Journaled {
             Fact::FormatRaised { format, by, at } => self.raise_format(*format, by.as_deref(), *at),
             Fact::CredentialAdded { credential, change } => self.add_credential(credential, change),
             Fact::CredentialRevoked { id, change } => self.revoke_credential(*id, change),
+            Fact::SettingsChanged { operator, at } => self.note_settings(operator, *at),
         }
     }
 
@@ -317,25 +318,21 @@ impl Journaled {
     /// Puts a lease into every index. Also for snapshots, in the order of tokens.
     pub(crate) fn insert_lease(&mut self, granted: &Granted) -> LeaseIx {
         let session = granted.session.map(|id| self.session_ix(id));
-        let mut lease = Lease::new(granted, session);
-        let (key, resource) = self.resources.get_or_insert_default(granted.resource.clone());
-        // One allocation of the name serves the index and every lease on it.
-        lease.resource = key.clone();
+        let lease = Lease::new(granted, session);
         self.usages.lease_begins(&lease);
         let ix = self.leases.insert(lease);
-        resource.add_holder(ix);
+        self.leases.get_mut(ix).resource = self.resources.add_holder(granted.resource.clone(), ix);
         if let Some(session) = session {
-            self.sessions.get_mut(session).leases.insert(ix);
+            self.sessions.get_mut(session).leases.insert(ix, ());
         }
-        let former = self.lease_ids.insert(granted.lease_id, ix);
-        assert!(former.is_none(), "a lease id names one grant");
+        assert!(self.lease_ids.insert(ix, &self.leases), "a lease id names one grant");
         ix
     }
 
     fn end_lease(&mut self, ix: LeaseIx, how: How, changes: &mut Vec<Change>) {
+        self.lease_ids.remove(self.leases.get(ix).id, &self.leases);
         let lease = self.leases.remove(ix);
         self.usages.lease_ends(&lease);
-        self.lease_ids.remove(&lease.id);
         let (owner, ttl, session_id) = match lease.life() {
             Life::Own(own) => (own.owner.clone(), own.ttl, None),
             Life::Session(session_ix) => {
@@ -347,9 +344,7 @@ impl Journaled {
                 (session.owner.clone(), session.ttl, Some(session.id))
             }
         };
-        let resource = self.resources.get_mut(&lease.resource).expect("a lease is on a known resource");
-        resource.remove_holder(ix);
-        self.keep_ending(&lease, &owner, how);
+        self.keep_ending(ix, &lease, &owner, how);
         self.remember_ending(&lease, session_id, how);
         let delay_ms = lease.lock_delay_ms();
         let delay = Delay {
@@ -361,13 +356,12 @@ impl Journaled {
         let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
         changes.push(Change::Ended(Box::new(ended)));
         if how.delayed && delay_ms > 0 {
-            let resource = self.resources.get_mut(&resource_key).expect("its ending was just kept");
-            resource.add_delay(delay);
+            self.resources.add_delay(&resource_key, delay);
             changes.push(Change::DelayOpened { resource: resource_key, delay });
         }
     }
 
-    fn keep_ending(&mut self, lease: &Lease, owner: &OwnerId, how: How) {
+    fn keep_ending(&mut self, ix: LeaseIx, lease: &Lease, owner: &OwnerId, how: How) {
         let ending = Ending {
             owner: owner.clone(),
             token: lease.token,
@@ -375,16 +369,13 @@ impl Journaled {
             max_hold: how.max_hold,
             at: how.at,
         };
-        let resource = self.resources.get_mut(&lease.resource).expect("a lease is on a known resource");
-        resource.add_ending(ending, limits::ENDINGS_PER_RESOURCE);
         self.used += 1;
-        let before = resource.mark_used(self.used);
+        let before = self.resources.end_holder(&lease.resource, ix, ending, self.used);
         self.recent.remove(&before);
         self.recent.insert(self.used, lease.resource.clone());
         if self.recent.len() > limits::RESOURCES_WITH_ENDINGS {
             let (_, oldest) = self.recent.pop_first().expect("there are more than the bound");
-            self.resources.get_mut(&oldest).expect("a recent resource is known").forget_endings();
-            self.drop_if_forgotten(&oldest);
+            self.resources.forget_endings(&oldest);
         }
     }
 
@@ -454,7 +445,7 @@ impl Journaled {
 
     /// The leases of a session in the order of their tokens: the arena's own order differs between replays.
     pub(crate) fn leases_of(&self, ix: SessionIx) -> Vec<LeaseIx> {
-        let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().copied().collect();
+        let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().map(|(ix, ())| *ix).collect();
         leases.sort_by_key(|ix| self.leases.get(*ix).token);
         leases
     }
@@ -485,15 +476,8 @@ impl Journaled {
     }
 
     fn end_delay(&mut self, key: &ResourceKey, token: FencingToken, changes: &mut Vec<Change>) {
-        self.resources.get_mut(key).expect("a closed resource is known").remove_delay(token);
-        self.drop_if_forgotten(key);
+        self.resources.remove_delay(key, token);
         changes.push(Change::DelayEnded { resource: key.clone(), token });
-    }
-
-    fn drop_if_forgotten(&mut self, key: &ResourceKey) {
-        if self.resources.get(key).is_some_and(Resource::is_forgotten) {
-            self.resources.remove(key);
-        }
     }
 
     fn change_ttl(&mut self, of: LifeId, ttl: Ttl, floor_ms: u64) {
@@ -532,8 +516,13 @@ impl Journaled {
         }
     }
 
+    /// The live lease with this id.
+    pub(crate) fn find_lease(&self, id: LeaseId) -> Option<LeaseIx> {
+        self.lease_ids.get(id, &self.leases)
+    }
+
     pub(crate) fn lease_ix(&self, id: LeaseId) -> LeaseIx {
-        *self.lease_ids.get(&id).expect("a fact names a live lease")
+        self.find_lease(id).expect("a fact names a live lease")
     }
 
     fn session_ix(&self, id: SessionId) -> SessionIx {
@@ -599,5 +588,5 @@ fn note_unseen(session: &mut Session, lease: &Lease, reason: EndReason) {
 }
 
 pub(crate) fn name_of(key: &ResourceKey) -> ResourceName {
-    ResourceName::new(key.name()).expect("a key is made of a name")
+    key.to_name()
 }

@@ -69,7 +69,7 @@ impl LockTable {
             expires_at: now.wall.plus_ms(remaining_ms),
             ttl_ms: self.journaled.ttl_of(lease).ms(),
             remaining_ms,
-            held_ms: self.leases[ix.number()].age_ms(now.time),
+            held_ms: self.leases.age_ms(ix, now.time),
             max_hold_ms: lease.max_hold_ms(),
             lock_delay_ms: lease.lock_delay_ms(),
             labels: lease.labels().cloned().unwrap_or_default(),
@@ -129,7 +129,7 @@ impl LockTable {
     fn matches(&self, ix: LeaseIx, filter: &LockFilter, now: Now) -> bool {
         let lease = self.journaled.leases.get(ix);
         let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
-        let held_ms = self.leases[ix.number()].age_ms(now.time);
+        let held_ms = self.leases.age_ms(ix, now.time);
         let missed = self.life_clock(self.life_of(ix)).report.missed;
         filter.owner.as_ref().is_none_or(|owner| owner == self.journaled.owner_of(lease))
             && filter
@@ -166,7 +166,7 @@ impl LockTable {
     }
 
     /// The largest token of a resource that is still known: of a holder, or of an ending that is kept.
-    fn last_token_of(&self, resource: &Resource) -> Option<FencingToken> {
+    fn last_token_of(&self, resource: Resource<'_>) -> Option<FencingToken> {
         let held = resource.holders().iter().map(|ix| self.journaled.leases.get(*ix).token);
         held.chain(resource.endings().map(|ending| ending.token)).max()
     }

@@ -39,7 +39,7 @@ impl LockTable {
     }
 
     fn is_past_max_hold(&self, ix: LeaseIx, now: Now) -> bool {
-        self.leases[ix.number()].max_hold_at().is_some_and(|at| at <= now.time)
+        self.leases.max_hold_at(ix).is_some_and(|at| at <= now.time)
     }
 
     fn renew_life(

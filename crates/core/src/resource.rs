@@ -8,26 +8,24 @@ use crate::command::Sharing;
 use crate::lease::LeaseIx;
 use crate::reply::Ending;
 
-/// One resource that is held, closed by a lock delay, or remembered. Almost all are held by one and have no past, so
-/// that costs no allocation; every resource pays for the size of this.
-#[derive(Clone, Debug, Default)]
-pub(crate) enum Resource {
-    #[default]
-    Forgotten,
-    HeldBy(LeaseIx),
-    Full(Box<Full>),
+/// What is known of one resource, to look at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Resource<'a> {
+    /// One holder, and no past.
+    HeldBy(&'a LeaseIx),
+    Full(&'a Full),
 }
 
 /// A resource with several holders or with a past.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Full {
     /// In the order of their tokens.
-    holders: Vec<LeaseIx>,
+    pub(crate) holders: Vec<LeaseIx>,
     /// Newest last.
-    endings: VecDeque<Ending>,
-    delays: Vec<Delay>,
+    pub(crate) endings: VecDeque<Ending>,
+    pub(crate) delays: Vec<Delay>,
     /// When it was last used, in the count of endings; 0: its endings were never kept.
-    used: u64,
+    pub(crate) used: u64,
 }
 
 /// A lock delay that is open.
@@ -60,7 +58,7 @@ impl Closes {
     }
 }
 
-/// What the present holders have in common, as [`Resource::place_for`] needs it.
+/// What the present holders have in common, as [`place_for`] needs it.
 pub(crate) enum Held {
     Free,
     Exclusively,
@@ -78,121 +76,38 @@ pub(crate) struct Place {
     pub(crate) permit: Option<Permit>,
 }
 
-impl Resource {
-    pub(crate) fn holders(&self) -> &[LeaseIx] {
+impl<'a> Resource<'a> {
+    pub(crate) fn holders(self) -> &'a [LeaseIx] {
         match self {
-            Self::Forgotten => &[],
             Self::HeldBy(ix) => std::slice::from_ref(ix),
             Self::Full(full) => &full.holders,
         }
     }
 
-    pub(crate) fn add_holder(&mut self, ix: LeaseIx) {
-        match self {
-            Self::Forgotten => *self = Self::HeldBy(ix),
-            Self::HeldBy(_) | Self::Full(_) => self.full_mut().holders.push(ix),
-        }
-    }
-
-    pub(crate) fn remove_holder(&mut self, ix: LeaseIx) {
-        match self {
-            Self::Forgotten => {}
-            Self::HeldBy(holder) => {
-                debug_assert_eq!(*holder, ix, "only a holder is removed");
-                *self = Self::Forgotten;
-            }
-            Self::Full(full) => full.holders.retain(|held| *held != ix),
-        }
-        self.shrink();
-    }
-
     /// Newest last.
-    pub(crate) fn endings(&self) -> impl DoubleEndedIterator<Item = &Ending> + ExactSizeIterator {
-        self.full().map(|full| &full.endings).unwrap_or(const { &VecDeque::new() }).iter()
+    pub(crate) fn endings(self) -> impl DoubleEndedIterator<Item = &'a Ending> + ExactSizeIterator {
+        self.full().map_or(const { &VecDeque::new() }, |full| &full.endings).iter()
     }
 
-    pub(crate) fn add_ending(&mut self, ending: Ending, most: usize) {
-        let endings = &mut self.full_mut().endings;
-        if endings.len() >= most {
-            endings.pop_front();
-        }
-        endings.push_back(ending);
-    }
-
-    pub(crate) fn forget_endings(&mut self) {
-        if let Self::Full(full) = self {
-            full.endings = VecDeque::new();
-            full.used = 0;
-        }
-        self.shrink();
-    }
-
-    /// Replaces and returns when it was last used.
-    pub(crate) fn mark_used(&mut self, count: u64) -> u64 {
-        std::mem::replace(&mut self.full_mut().used, count)
-    }
-
-    pub(crate) fn used(&self) -> u64 {
+    pub(crate) fn used(self) -> u64 {
         self.full().map_or(0, |full| full.used)
     }
 
-    pub(crate) fn delays(&self) -> &[Delay] {
+    pub(crate) fn delays(self) -> &'a [Delay] {
         self.full().map_or(&[], |full| &full.delays)
     }
 
-    pub(crate) fn add_delay(&mut self, delay: Delay) {
-        self.full_mut().delays.push(delay);
-    }
-
-    pub(crate) fn remove_delay(&mut self, token: FencingToken) {
-        if let Self::Full(full) = self {
-            full.delays.retain(|delay| delay.token != token);
-        }
-        self.shrink();
-    }
-
-    pub(crate) fn is_forgotten(&self) -> bool {
-        matches!(self, Self::Forgotten)
-    }
-
-    fn full(&self) -> Option<&Full> {
+    fn full(self) -> Option<&'a Full> {
         match self {
             Self::Full(full) => Some(full),
-            Self::Forgotten | Self::HeldBy(_) => None,
+            Self::HeldBy(_) => None,
         }
-    }
-
-    fn full_mut(&mut self) -> &mut Full {
-        if !matches!(self, Self::Full(_)) {
-            let holders = self.holders().to_vec();
-            *self = Self::Full(Box::new(Full { holders, ..Full::default() }));
-        }
-        match self {
-            Self::Full(full) => full,
-            Self::Forgotten | Self::HeldBy(_) => unreachable!("it was just made full"),
-        }
-    }
-
-    /// Goes back to the small form when nothing but one holder is left.
-    fn shrink(&mut self) {
-        let Self::Full(full) = self else { return };
-        if full.endings.is_empty() && full.delays.is_empty() && full.used == 0 {
-            match full.holders[..] {
-                [] => *self = Self::Forgotten,
-                [only] => *self = Self::HeldBy(only),
-                _ => {}
-            }
-        }
-    }
-
-    /// The place that somebody who wants to share like this could have now, beside the present holders and the open
-    /// lock delays. Knows nothing of the queue.
-    pub(crate) fn place_for(&self, sharing: Sharing, held: &Held) -> Option<Place> {
-        place_for(sharing, held, self.delays())
     }
 }
 
-fn place_for(sharing: Sharing, held: &Held, delays: &[Delay]) -> Option<Place> {
+/// The place that somebody who wants to share like this could have now, beside the present holders and the open lock
+/// delays. Knows nothing of the queue.
+pub(crate) fn place_for(sharing: Sharing, held: &Held, delays: &[Delay]) -> Option<Place> {
     let plain = Place { permit: None };
     match (sharing, held) {
         (_, Held::Exclusively) | (Sharing::Exclusive, Held::Shared | Held::BySemaphore { .. }) => None,

@@ -10,7 +10,8 @@ use leasehold_types::{
     time::armed_ms,
 };
 
-use crate::clocks::{LeaseClock, LifeClock, LifeIx, Timer, Timers};
+use crate::chunked::Chunked;
+use crate::clocks::{LeaseClocks, LifeClock, LifeIx, Timer, Timers};
 use crate::command::{Command, Request, Ticket};
 use crate::credential::may_use;
 use crate::event::Event;
@@ -99,10 +100,9 @@ pub struct Counts {
 pub struct LockTable {
     pub(crate) journaled: Journaled,
     pub(crate) settings: Settings,
-    /// By the number of the lease's index.
-    pub(crate) leases: Vec<LeaseClock>,
+    pub(crate) leases: LeaseClocks,
     /// By the number of the session's index.
-    pub(crate) sessions: Vec<LifeClock>,
+    pub(crate) sessions: Chunked<LifeClock>,
     pub(crate) timers: Timers,
     pub(crate) queues: Queues,
     /// When each open lock delay ends.
@@ -132,8 +132,8 @@ impl LockTable {
         let mut table = Self {
             journaled,
             settings,
-            leases: Vec::new(),
-            sessions: Vec::new(),
+            leases: LeaseClocks::default(),
+            sessions: Chunked::default(),
             timers: Timers::default(),
             queues: Queues::default(),
             delays: BTreeMap::new(),
@@ -222,6 +222,9 @@ impl LockTable {
             }
             Command::RevokeCredential(revoke) => {
                 Some(self.revoke_credential(revoke, identity, now, &mut out))
+            }
+            Command::NoteSettings { operator, is_default } => {
+                Some(self.note_settings(operator, is_default, now, &mut out))
             }
             Command::Query(query) => Some(self.query(&tenant, query, now)),
         };
@@ -319,7 +322,7 @@ impl LockTable {
                 }
                 Change::Proclaimed(ix) => out.events.push((at, self.journaled.proclaimed_event(ix))),
                 Change::Ended(ended) => {
-                    let held_ms = self.leases[ended.ix.number()].age_ms(now.time);
+                    let held_ms = self.leases.age_ms(ended.ix, now.time);
                     out.events.push((at, ended.event(held_ms)));
                     self.stop_lease(&ended);
                 }
@@ -348,7 +351,7 @@ impl LockTable {
         let lease = self.journaled.leases.get(ix);
         let max_hold_at = lease.max_hold_ms().map(|ms| now.plus_ms(armed_ms(ms).saturating_sub(age_ms)));
         let deadline = life.as_ref().map(|life| life.deadline);
-        put(&mut self.leases, ix.number(), LeaseClock::new(now, age_ms, life, max_hold_at));
+        self.leases.start(ix, (now, age_ms), life, max_hold_at);
         if let Some(deadline) = deadline {
             self.timers.arm(deadline, Timer::Life(LifeIx::Lease(ix)));
         }
@@ -359,15 +362,16 @@ impl LockTable {
 
     fn stop_lease(&mut self, ended: &Ended) {
         let ix = ended.ix;
-        let clock = std::mem::take(&mut self.leases[ix.number()]);
-        if let Some(life) = clock.life() {
-            self.timers.disarm(life.armed, Timer::Life(LifeIx::Lease(ix)));
-        }
-        if let Some(at) = clock.max_hold_at() {
-            self.timers.disarm(at, Timer::MaxHold(ix));
-        }
-        if let Some(at) = clock.note_at() {
-            self.timers.disarm(at, Timer::Note(LifeIx::Lease(ix)));
+        if let Some(clock) = self.leases.stop(ix) {
+            if let Some(life) = &clock.life {
+                self.timers.disarm(life.armed, Timer::Life(LifeIx::Lease(ix)));
+            }
+            if let Some(at) = clock.max_hold_at {
+                self.timers.disarm(at, Timer::MaxHold(ix));
+            }
+            if let Some(at) = clock.note_at() {
+                self.timers.disarm(at, Timer::Note(LifeIx::Lease(ix)));
+            }
         }
         if self.queues.of(&ended.lease.resource).is_some() {
             self.freed.push(ended.lease.resource.clone());
@@ -376,7 +380,7 @@ impl LockTable {
 
     fn start_session(&mut self, ix: SessionIx, clock: LifeClock) {
         let deadline = clock.deadline;
-        put(&mut self.sessions, ix.number(), clock);
+        self.sessions.put(ix.number(), clock);
         self.timers.arm(deadline, Timer::Life(LifeIx::Session(ix)));
     }
 
@@ -401,11 +405,10 @@ impl LockTable {
         let at = now.plus_ms(every_ms.min(uptime_ms.max(NOTE_FIRST_MS)));
         match life {
             LifeIx::Lease(ix) => {
-                let clock = &mut self.leases[ix.number()];
-                if clock.note_at().is_some() {
+                if self.leases.note_at(ix).is_some() {
                     return;
                 }
-                clock.set_note_at(Some(at));
+                self.leases.set_note_at(ix, Some(at));
             }
             LifeIx::Session(ix) => {
                 let clock = &mut self.sessions[ix.number()];
@@ -475,13 +478,12 @@ impl LockTable {
         let (deadline, age_ms) = match life {
             LifeIx::Session(ix) => (Some(self.sessions[ix.number()].deadline), 0),
             LifeIx::Lease(ix) => {
-                let clock = &self.leases[ix.number()];
-                (clock.life().map(|life| life.deadline), clock.age_ms(now.time))
+                (self.leases.life(ix).map(|life| life.deadline), self.leases.age_ms(ix, now.time))
             }
         };
         match life {
             LifeIx::Session(ix) => self.sessions[ix.number()].note_at = None,
-            LifeIx::Lease(ix) => self.leases[ix.number()].set_note_at(None),
+            LifeIx::Lease(ix) => self.leases.set_note_at(ix, None),
         }
         let remaining_ms = deadline.map_or(0, |deadline| deadline.ms_since(now.time));
         self.record(Fact::Noted { of, remaining_ms, age_ms }, now, out);
@@ -514,14 +516,14 @@ impl LockTable {
 
     pub(crate) fn life_clock(&self, life: LifeIx) -> &LifeClock {
         match life {
-            LifeIx::Lease(ix) => self.leases[ix.number()].life().expect("a life index names a life"),
+            LifeIx::Lease(ix) => self.leases.life(ix).expect("a life index names a life"),
             LifeIx::Session(ix) => &self.sessions[ix.number()],
         }
     }
 
     pub(crate) fn life_clock_mut(&mut self, life: LifeIx) -> &mut LifeClock {
         match life {
-            LifeIx::Lease(ix) => self.leases[ix.number()].life_mut().expect("a life index names a life"),
+            LifeIx::Lease(ix) => self.leases.life_mut(ix).expect("a life index names a life"),
             LifeIx::Session(ix) => &mut self.sessions[ix.number()],
         }
     }
@@ -540,7 +542,7 @@ impl LockTable {
 
     /// A live lease of this tenant that the caller may use.
     pub(crate) fn lease_of(&self, tenant: &str, id: LeaseId) -> Option<LeaseIx> {
-        let ix = *self.journaled.lease_ids.get(&id)?;
+        let ix = self.journaled.find_lease(id)?;
         let lease = self.journaled.leases.get(ix);
         let is_ours = || self.is_ours(self.journaled.principal_of(lease));
         (lease.resource.tenant() == tenant && is_ours()).then_some(ix)
@@ -584,7 +586,7 @@ impl LockTable {
     pub(crate) fn promised_ms(&self, ix: LeaseIx, now: Time) -> u64 {
         let lease = self.journaled.leases.get(ix);
         let life_ms = self.life_promised_ms(self.life_of(ix), now);
-        let max_hold_ms = lease.max_hold_ms().zip(self.leases[ix.number()].max_hold_at()).map(|(ms, at)| {
+        let max_hold_ms = lease.max_hold_ms().zip(self.leases.max_hold_at(ix)).map(|(ms, at)| {
             let slack = armed_ms(ms) - ms;
             at.ms_since(now).saturating_sub(slack)
         });
@@ -618,11 +620,4 @@ fn restored_clock(ttl: Ttl, floor_ms: u64, note: Option<Note>, id: [u8; 16], now
     let spread_ms = u64::from(u16::from_le_bytes([id[0], id[1]])) % spread_over;
     let floor = if floor_ms > 0 { now.plus_ms(floor_ms) } else { Time(0) };
     LifeClock::new(now.plus_ms(left_ms).plus_ms(spread_ms), floor)
-}
-
-fn put<T: Default>(places: &mut Vec<T>, number: usize, value: T) {
-    if number >= places.len() {
-        places.resize_with(number + 1, T::default);
-    }
-    places[number] = value;
 }

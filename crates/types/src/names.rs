@@ -1,8 +1,11 @@
 //! Names given by people: resources, owners, tenants, keys, labels.
+//!
+//! A name is a shared text behind one word ([`ArcStr`]): a table of a million leases points at names twice for each.
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
+
+use arcstr::ArcStr;
 
 use crate::limits;
 
@@ -71,7 +74,7 @@ macro_rules! name {
     ($(#[$doc:meta])* $name:ident, $what:literal, $most:expr, $allowed:expr) => {
         $(#[$doc])*
         #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub struct $name(Arc<str>);
+        pub struct $name(ArcStr);
 
         impl $name {
             /// Checks the text and makes a name of it.
@@ -135,7 +138,7 @@ impl TenantName {
 
 /// The named thing being locked, without its tenant. Compared byte for byte; `/` and `:` are ordinary characters.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceName(Arc<str>);
+pub struct ResourceName(ArcStr);
 
 impl ResourceName {
     /// Checks the text and makes a name of it.
@@ -184,7 +187,7 @@ impl fmt::Debug for ResourceName {
 /// Tenant and resource name as one text, `tenant NUL name`: half the memory of two, and one order in which every
 /// tenant's resources stand together, by name. NUL cannot occur in either part.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ResourceKey(Arc<str>);
+pub struct ResourceKey(ArcStr);
 
 impl ResourceKey {
     /// The key of a tenant's resource.
@@ -206,11 +209,12 @@ impl ResourceKey {
     }
 
     fn joined(tenant: &TenantName, text: &str) -> Self {
-        let mut joined = String::with_capacity(tenant.0.len() + 1 + text.len());
-        joined.push_str(&tenant.0);
-        joined.push('\0');
-        joined.push_str(text);
-        Self(joined.into())
+        let end = tenant.0.len();
+        let joined = ArcStr::init_with(end + 1 + text.len(), |bytes| {
+            bytes[..end].copy_from_slice(tenant.0.as_bytes());
+            bytes[end + 1..].copy_from_slice(text.as_bytes());
+        });
+        Self(joined.expect("two texts with a NUL between them are a text"))
     }
 
     /// The tenant.
@@ -221,6 +225,11 @@ impl ResourceKey {
     /// The resource name.
     pub fn name(&self) -> &str {
         self.split().1
+    }
+
+    /// The resource name as a name of its own; it was checked when the key was made.
+    pub fn to_name(&self) -> ResourceName {
+        ResourceName(self.name().into())
     }
 
     /// See [`ResourceName::prefix`].
@@ -322,6 +331,8 @@ mod tests {
         let tenant = TenantName::new("acme").unwrap();
         let key = ResourceKey::new(&tenant, &ResourceName::new("a/b").unwrap());
         assert_eq!((key.tenant(), key.name(), key.prefix()), ("acme", "a/b", "a"));
+        assert_eq!(key.to_name().as_str(), "a/b");
+        assert_eq!(key.as_str(), "acme\0a/b");
         assert_eq!(ResourceKey::parse(key.as_str()), Some(key));
         assert_eq!(ResourceKey::parse("no separator"), None);
     }

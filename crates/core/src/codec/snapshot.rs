@@ -2,7 +2,7 @@
 //! gives the same bytes, which is how tests compare states.
 
 use bytes::Bytes;
-use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName, limits};
+use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName};
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
@@ -170,7 +170,7 @@ impl Encoder {
         });
     }
 
-    fn resource(&mut self, key: &str, resource: &Resource) {
+    fn resource(&mut self, key: &str, resource: Resource<'_>) {
         self.byte(4);
         self.text(key);
         self.number(resource.used());
@@ -395,7 +395,7 @@ impl SnapshotDecoder {
         if granted.session.is_some_and(|id| !self.state.session_ids.contains_key(&id)) {
             return decoder.malformed("a lease of a live session");
         }
-        if self.state.lease_ids.contains_key(&granted.lease_id) {
+        if self.state.find_lease(granted.lease_id).is_some() {
             return decoder.malformed("a lease once");
         }
         let token = granted.token.get();
@@ -443,13 +443,10 @@ impl SnapshotDecoder {
             return decoder.malformed("a resource that is remembered for something");
         }
         self.last_resource = Some(key.clone());
-        let (_, resource) = self.state.resources.get_or_insert_default(key.clone());
         if used > 0 {
-            resource.mark_used(used);
-            self.state.recent.insert(used, key);
+            self.state.recent.insert(used, key.clone());
         }
-        endings.into_iter().for_each(|ending| resource.add_ending(ending, limits::ENDINGS_PER_RESOURCE));
-        delays.into_iter().for_each(|delay| resource.add_delay(delay));
+        self.state.resources.restore(key, used, endings, delays);
         Ok(())
     }
 
@@ -465,7 +462,7 @@ impl SnapshotDecoder {
                 let id = decoder.lease_id()?;
                 let principal = self.principal.take();
                 let ended = EndedLease { principal, ..decoder.ended_lease(&tenant)? };
-                if self.state.outcomes.lease(id).is_some() || self.state.lease_ids.contains_key(&id) {
+                if self.state.outcomes.lease(id).is_some() || self.state.find_lease(id).is_some() {
                     return decoder.malformed("an ended lease once");
                 }
                 self.key_is_new(&tenant, ended.was.as_ref().and_then(|was| was.key.as_ref()), decoder)?;
