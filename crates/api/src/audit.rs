@@ -12,7 +12,8 @@ use crate::wire;
 pub struct AuditRecord {
     /// Its number, from 1, without gaps.
     pub seq: u64,
-    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`.
+    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`,
+    /// `SETTINGS_CHANGE`.
     pub action: String,
     /// What, where it was about a resource.
     pub resource: Option<String>,

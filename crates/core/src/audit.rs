@@ -14,7 +14,8 @@ use crate::reply::AuditVerified;
 pub struct AuditEntry {
     /// Its number, from 1, without gaps.
     pub seq: u64,
-    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`.
+    /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`,
+    /// `SETTINGS_CHANGE`.
     pub action: AuditAction,
     /// Which tenant; empty for actions on the whole journal.
     pub tenant: Box<str>,
@@ -51,17 +52,20 @@ pub enum AuditAction {
     CredentialCreate,
     /// Revoked a credential.
     CredentialRevoke,
+    /// Gave a node other policies or quotas.
+    SettingsChange,
 }
 
 impl AuditAction {
     /// Every action; its place in this list is its byte in journals.
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::ForceRelease,
         Self::SessionEnd,
         Self::Recover,
         Self::UpgradeFinish,
         Self::CredentialCreate,
         Self::CredentialRevoke,
+        Self::SettingsChange,
     ];
 
     /// The word for it.
@@ -73,6 +77,7 @@ impl AuditAction {
             Self::UpgradeFinish => "UPGRADE_FINISH",
             Self::CredentialCreate => "CREDENTIAL_CREATE",
             Self::CredentialRevoke => "CREDENTIAL_REVOKE",
+            Self::SettingsChange => "SETTINGS_CHANGE",
         }
     }
 }

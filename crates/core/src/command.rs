@@ -79,6 +79,13 @@ pub enum Command {
     AddCredential(AddCredential),
     /// Take that back.
     RevokeCredential(RevokeCredential),
+    /// Note the policies and quotas that a node serves with, if they changed. The node's own: nobody asks it from outside.
+    NoteSettings {
+        /// Whose settings, and what they are: spelled out in the reason.
+        operator: Operator,
+        /// Nothing is declared, which is not worth noting unless something was.
+        is_default: bool,
+    },
     /// Ask without changing anything.
     Query(Query),
 }

@@ -138,6 +138,13 @@ pub enum Fact {
         /// Who and why.
         change: CredentialChange,
     },
+    /// The active node serves with other policies and quotas than the one before. Is its own audit entry. Since format 2.
+    SettingsChanged {
+        /// Whose settings, and what they are.
+        operator: Operator,
+        /// For people.
+        at: WallTime,
+    },
     /// The nodes of this journal share a secret from now on (N7). Since format 2.
     SecretMade(ClusterSecret),
     /// Facts of this format may follow (N10). Since format 2.
@@ -175,7 +182,10 @@ impl Fact {
             | Self::Proclaimed { .. }
             | Self::Resigned
             | Self::TookOver(_) => 1,
-            Self::SecretMade(_) | Self::CredentialAdded { .. } | Self::CredentialRevoked { .. } => 2,
+            Self::SecretMade(_)
+            | Self::CredentialAdded { .. }
+            | Self::CredentialRevoked { .. }
+            | Self::SettingsChanged { .. } => 2,
             Self::FormatRaised { format, .. } => *format,
         }
     }

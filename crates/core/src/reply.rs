@@ -71,6 +71,11 @@ pub enum Reply {
         /// The audit entry that says so.
         audit_seq: u64,
     },
+    /// The settings are noted, or were.
+    SettingsNoted {
+        /// The audit entry that says so, where there is a new one.
+        audit_seq: Option<u64>,
+    },
     /// Answer to [`crate::Query::Usage`].
     Usage {
         /// What is live of the tenant.

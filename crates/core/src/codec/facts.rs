@@ -119,6 +119,11 @@ impl Encoder {
                 self.credential_id(*id);
                 self.credential_change(change);
             }
+            Fact::SettingsChanged { operator, at } => {
+                self.byte(23);
+                self.operator(operator);
+                self.wall(*at);
+            }
         }
     }
 
@@ -278,6 +283,7 @@ impl Decoder<'_> {
                 change: self.credential_change()?,
             },
             22 => Fact::CredentialRevoked { id: self.credential_id()?, change: self.credential_change()? },
+            23 => Fact::SettingsChanged { operator: self.operator()?, at: self.wall()? },
             _ => return self.malformed("a kind of fact"),
         })
     }

@@ -259,6 +259,7 @@ pub(crate) fn story() -> Vec<(&'static str, Fact)> {
             "credential-revoked",
             Fact::CredentialRevoked { id: CredentialId::from_bytes([1; 8]), change: change() },
         ),
+        ("settings-changed", Fact::SettingsChanged { operator: operator(), at: AT }),
         ("granted-to-a-principal", granted(bound(plain("bound1", "c/1", (1 << 40) + 1)))),
         ("granted-to-a-principal-to-be-released", granted(bound(plain("bound2", "c/2", (1 << 40) + 2)))),
         ("released-by-a-principal", Fact::Released { lease_id: lease("bound2"), at: AT, key: None }),
