@@ -11,14 +11,19 @@ use crate::commands::fence::FenceCommand;
 use crate::duration;
 use crate::output::Format;
 
-/// Distributed locks with leases and fencing tokens.
+/// What the program is, in its help and on its manual page.
+const ABOUT: &str = "Distributed locks with leases and fencing tokens";
+/// Options that every command has stand apart from its own.
+const EVERYWHERE: &str = "For all commands";
+
+/// The whole command line.
 #[derive(Parser, Debug)]
-#[command(name = "leasehold", version, about, propagate_version = true, max_term_width = 110)]
+#[command(name = "leasehold", version, about = ABOUT, long_about = ABOUT, propagate_version = true, max_term_width = 110)]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) access: AccessArgs,
     /// Tables for people, JSON for scripts
-    #[arg(long, global = true, value_enum, default_value_t, value_name = "FORMAT")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_enum, default_value_t, value_name = "FORMAT")]
     pub(crate) output: Format,
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -29,20 +34,20 @@ pub(crate) struct Cli {
 pub(crate) struct AccessArgs {
     /// Servers to ask, several times or separated by commas; they are tried in order [env: LEASEHOLD_SERVER]
     /// [default: http://127.0.0.1:7420]
-    #[arg(long, global = true, value_name = "URL")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "URL")]
     pub(crate) server: Vec<String>,
     /// File with the credential to come with; the environment may have the credential itself, as LEASEHOLD_CREDENTIAL
     /// [env: LEASEHOLD_CREDENTIAL_FILE]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
     pub(crate) credential_file: Option<PathBuf>,
     /// Certificate authorities to trust, instead of this machine's [env: LEASEHOLD_CA]
-    #[arg(long, global = true, value_name = "FILE")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE")]
     pub(crate) ca: Option<PathBuf>,
     /// Certificate to show to the server, with --key [env: LEASEHOLD_CERT]
-    #[arg(long, global = true, value_name = "FILE", requires = "key")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE", requires = "key")]
     pub(crate) cert: Option<PathBuf>,
     /// Its private key [env: LEASEHOLD_KEY]
-    #[arg(long, global = true, value_name = "FILE", requires = "cert")]
+    #[arg(long, global = true, help_heading = EVERYWHERE, value_name = "FILE", requires = "cert")]
     pub(crate) key: Option<PathBuf>,
 }
 

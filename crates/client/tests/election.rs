@@ -72,6 +72,20 @@ async fn an_observer_outlives_a_restart_and_says_when_nobody_can_be_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_question_is_asked_again_until_the_service_can_be_reached() {
+    let server = TestServer::start().await;
+    let leadership = candidate(&server, "ada").election("jobs").campaign().await.unwrap();
+    let election = candidate(&server, "follower").election("jobs");
+    server.cut();
+    let healed = async {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        server.heal();
+    };
+    let (standing, ()) = tokio::join!(election.standing(), healed);
+    assert_eq!(standing.unwrap().leader.map(|leader| leader.term), leadership.term().ok());
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_leader_drains_before_it_releases() {
     let server = TestServer::start().await;
     let leadership = candidate(&server, "ada").election("jobs").campaign().await.unwrap();

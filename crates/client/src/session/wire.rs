@@ -304,3 +304,20 @@ impl Stream for Outbound {
         Poll::Ready(Some(frame))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_asks_after_the_end_hears_of_it_at_once() {
+        let wire = Wire::default();
+        wire.end(&SessionEnd::Ended);
+        let (told, mut answer) = oneshot::channel();
+        wire.ask(Ask::Release(pb::StreamRelease::default()), None, Some(told));
+        assert!(matches!(answer.try_recv(), Ok(Err(SessionEnd::Ended))));
+        let (confirmed, mut confirmation) = oneshot::channel();
+        wire.keep_alive(Some(confirmed));
+        assert!(matches!(confirmation.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
+    }
+}
