@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    Holder, Identity, Pointer, Stage, decode_number, decode_slot, decode_tail,
+use leasehold_journal::remote::record::{Pointer, decode_slot};
+use leasehold_journal::remote::{
+    ChunkCheck, Marks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
 };
-use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -50,11 +50,7 @@ impl EtcdReader {
     /// The pointer to the current snapshot.
     async fn pointer(&mut self) -> Result<Option<Pointer>, ReadError> {
         let answer = self.read(vec![get(&self.keys.identity), get(&self.keys.snapshot)]).await?;
-        if !is_ready(answer.value(0)) {
-            return Ok(None);
-        }
-        let decode = |bytes: &Bytes| Pointer::decode(bytes).ok_or_else(|| damaged("snapshot"));
-        answer.value(1).map(decode).transpose()
+        pointer_of([0, 1].map(|index| answer.value(index)))
     }
 
     /// One chunk as stored, if the snapshot is still the current one.
@@ -77,20 +73,8 @@ impl EtcdReader {
     }
 }
 
-/// Whether this is a journal, and not one that is only begun to be filled.
-fn is_ready(identity: Option<&Bytes>) -> bool {
-    identity.and_then(|bytes| Identity::decode(bytes)).is_some_and(|identity| identity.stage > Stage::Filling)
-}
-
 fn unavailable(trouble: Trouble) -> ReadError {
     ReadError::Unavailable(trouble.to_string())
-}
-
-fn damaged(key: &str) -> ReadError {
-    ReadError::Corrupt {
-        place: format!("key {key}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
 }
 
 #[async_trait]
@@ -115,11 +99,9 @@ impl Reader for EtcdReader {
         let marks = [get(&self.keys.identity), get(&self.keys.low), get(&self.keys.tail)];
         let wanted = marks.into_iter().chain([range(&first, &end, SLOTS_PER_READ)]).collect();
         let answer = self.read(wanted).await?;
-        if !is_ready(answer.value(0)) {
+        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
             return Ok(Slots::Found(Vec::new()));
-        }
-        let low = answer.value(1).and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged("low"))?;
-        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
+        };
         if from.0 <= low {
             return Ok(Slots::Compacted { oldest: Slot(low).next() });
         }
@@ -136,16 +118,6 @@ impl Reader for EtcdReader {
     async fn head(&mut self) -> Result<Head, ReadError> {
         let keys = [&self.keys.identity, &self.keys.epoch, &self.keys.tail, &self.keys.beat];
         let answer = self.read(keys.into_iter().map(get).collect()).await?;
-        let identity = answer
-            .value(0)
-            .and_then(|bytes| Identity::decode(bytes))
-            .filter(|identity| identity.stage > Stage::Filling);
-        let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
-        let cluster = identity.ok_or_else(nobody)?.cluster;
-        let Holder { epoch, nonce } =
-            answer.value(1).and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged("epoch"))?;
-        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
-        let beat = answer.value(3).and_then(|bytes| decode_number(bytes)).unwrap_or(0);
-        Ok(Head { cluster, epoch, nonce, tail, beat })
+        head_of([0, 1, 2, 3].map(|index| answer.value(index)))
     }
 }

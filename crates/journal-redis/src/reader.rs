@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    Holder, Identity, Pointer, Stage, decode_number, decode_slot, decode_tail,
+use leasehold_journal::remote::record::{Pointer, decode_slot};
+use leasehold_journal::remote::{
+    ChunkCheck, Marks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
 };
-use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -42,11 +42,7 @@ impl RedisReader {
     /// The pointer to the current snapshot.
     async fn pointer(&mut self) -> Result<Option<Pointer>, ReadError> {
         let answer = self.read(vec![Field::head(IDENTITY), Field::head(SNAPSHOT)]).await?;
-        if identity_of(&answer).is_none() {
-            return Ok(None);
-        }
-        let decode = |bytes: &Bytes| Pointer::decode(bytes).ok_or_else(|| damaged(SNAPSHOT));
-        answer.value(1).map(decode).transpose()
+        pointer_of([0, 1].map(|index| answer.value(index)))
     }
 
     /// One chunk as stored, if the snapshot is still the current one.
@@ -65,23 +61,8 @@ impl RedisReader {
     }
 }
 
-/// The identity, read first, unless the journal is only begun to be filled.
-fn identity_of(answer: &Answer) -> Option<Identity> {
-    answer
-        .value(0)
-        .and_then(|bytes| Identity::decode(bytes))
-        .filter(|identity| identity.stage > Stage::Filling)
-}
-
 fn unavailable(trouble: Trouble) -> ReadError {
     ReadError::Unavailable(trouble.to_string())
-}
-
-fn damaged(field: &str) -> ReadError {
-    ReadError::Corrupt {
-        place: format!("field {field}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
 }
 
 #[async_trait]
@@ -106,11 +87,9 @@ impl Reader for RedisReader {
         let mut fields = vec![Field::head(IDENTITY), Field::head(LOW), Field::head(TAIL)];
         fields.extend(wanted.clone().map(keys::slot));
         let answer = self.read(fields).await?;
-        if identity_of(&answer).is_none() {
+        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
             return Ok(Slots::Found(Vec::new()));
-        }
-        let low = answer.value(1).and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged(LOW))?;
-        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged(TAIL))?;
+        };
         if from.0 <= low {
             return Ok(Slots::Compacted { oldest: Slot(low).next() });
         }
@@ -127,12 +106,6 @@ impl Reader for RedisReader {
 
     async fn head(&mut self) -> Result<Head, ReadError> {
         let answer = self.read([IDENTITY, EPOCH, TAIL, BEAT].map(Field::head).into()).await?;
-        let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
-        let cluster = identity_of(&answer).ok_or_else(nobody)?.cluster;
-        let Holder { epoch, nonce } =
-            answer.value(1).and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged(EPOCH))?;
-        let tail = answer.value(2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged(TAIL))?;
-        let beat = answer.value(3).and_then(|bytes| decode_number(bytes)).unwrap_or(0);
-        Ok(Head { cluster, epoch, nonce, tail, beat })
+        head_of([0, 1, 2, 3].map(|index| answer.value(index)))
     }
 }

@@ -2,10 +2,10 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    Holder, Identity, Pointer, Stage, decode_number, decode_slot, decode_tail,
+use leasehold_journal::remote::record::{Pointer, decode_slot};
+use leasehold_journal::remote::{
+    ChunkCheck, Marks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
 };
-use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -45,11 +45,7 @@ impl ZookeeperReader {
     async fn pointer(&mut self) -> Result<Option<Pointer>, ReadError> {
         let paths = self.connector.paths.clone();
         let found = self.read(&[&paths.identity, &paths.snapshot]).await?;
-        if identity_of(&found).is_none() {
-            return Ok(None);
-        }
-        let bytes = data(&found, 1).filter(|bytes| !bytes.is_empty());
-        bytes.map(|bytes| Pointer::decode(bytes).ok_or_else(|| damaged("snapshot"))).transpose()
+        pointer_of([0, 1].map(|index| data(&found, index)))
     }
 
     /// One chunk as stored, if the snapshot is still the current one.
@@ -73,22 +69,8 @@ fn data(found: &Found, index: usize) -> Option<&Bytes> {
     found.get(index)?.as_ref().map(|(bytes, _)| bytes)
 }
 
-/// The identity, read first, unless the journal is only begun to be filled.
-fn identity_of(found: &Found) -> Option<Identity> {
-    data(found, 0)
-        .and_then(|bytes| Identity::decode(bytes))
-        .filter(|identity| identity.stage > Stage::Filling)
-}
-
 fn unavailable(trouble: Trouble) -> ReadError {
     ReadError::Unavailable(trouble.to_string())
-}
-
-fn damaged(node: &str) -> ReadError {
-    ReadError::Corrupt {
-        place: format!("node {node}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
 }
 
 #[async_trait]
@@ -115,11 +97,9 @@ impl Reader for ZookeeperReader {
         let nodes: Vec<_> = wanted.iter().map(|slot| paths.slot(*slot)).collect();
         let stored = self.read(&nodes.iter().map(String::as_str).collect::<Vec<_>>()).await?;
         let marks = self.read(&[&paths.identity, &paths.low, &paths.tail]).await?;
-        if identity_of(&marks).is_none() {
+        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| data(&marks, index)))? else {
             return Ok(Slots::Found(Vec::new()));
-        }
-        let low = data(&marks, 1).and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged("low"))?;
-        let tail = data(&marks, 2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
+        };
         if from.0 <= low {
             return Ok(Slots::Compacted { oldest: Slot(low).next() });
         }
@@ -139,12 +119,6 @@ impl Reader for ZookeeperReader {
     async fn head(&mut self) -> Result<Head, ReadError> {
         let paths = self.connector.paths.clone();
         let found = self.read(&[&paths.identity, &paths.epoch, &paths.tail, &paths.beat]).await?;
-        let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
-        let cluster = identity_of(&found).ok_or_else(nobody)?.cluster;
-        let Holder { epoch, nonce } =
-            data(&found, 1).and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged("epoch"))?;
-        let tail = data(&found, 2).and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
-        let beat = data(&found, 3).and_then(|bytes| decode_number(bytes)).unwrap_or(0);
-        Ok(Head { cluster, epoch, nonce, tail, beat })
+        head_of([0, 1, 2, 3].map(|index| data(&found, index)))
     }
 }

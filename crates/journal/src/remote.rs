@@ -3,10 +3,12 @@
 //! It has no engine. A journal crate uses it so that the same name is lawful everywhere, the same damage is noticed
 //! everywhere, and every key-value engine holds the same bytes.
 
+mod marks;
 mod own_tail;
 pub mod record;
 mod snapshots;
 
+pub use marks::{Marks, head_of, pointer_of};
 pub use own_tail::{OwnTail, lost};
 pub use snapshots::{Around, Draft, RemoteSnapshots, SnapshotStore};
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-/// A process that was told to stop has stopped by then, or has ended.
+/// After a minute of looking a process does not do what it was told to.
 const ATTEMPTS: usize = 12_000;
 
 /// Stops these children of a process that is being stopped itself; gives those that were there.
@@ -29,6 +29,16 @@ pub(crate) fn wake(children: &mut Vec<Pid>) {
     }
 }
 
+/// Ends them, who have lost their parent, and waits until they are gone: they might go on answering for a moment.
+pub(crate) fn kill(children: &mut Vec<Pid>) {
+    for child in children.iter() {
+        let _ = kill_process(*child, Signal::KILL);
+    }
+    for child in children.drain(..) {
+        until(child, "was killed", |state| matches!(state, 'Z' | 'X'));
+    }
+}
+
 fn children(parent: Pid) -> Vec<Pid> {
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = processes.filter_map(|entry| Pid::from_raw(entry.file_name().to_str()?.parse().ok()?));
@@ -36,13 +46,18 @@ fn children(parent: Pid) -> Vec<Pid> {
 }
 
 fn until_stopped(id: Pid) {
+    until(id, "was told to stop", |state| matches!(state, 'T' | 'Z' | 'X'));
+}
+
+/// Waits until a process is in a state, or is gone.
+fn until(id: Pid, told: &str, is_there: impl Fn(char) -> bool) {
     for _ in 0..ATTEMPTS {
         match status(id) {
-            Some(('T' | 'Z' | 'X', _)) | None => return,
-            Some(_) => thread::park_timeout(Duration::from_millis(5)),
+            Some((state, _)) if !is_there(state) => thread::park_timeout(Duration::from_millis(5)),
+            _ => return,
         }
     }
-    panic!("process {} was told to stop and runs", id.as_raw_nonzero());
+    panic!("process {} {told} and runs", id.as_raw_nonzero());
 }
 
 /// The state of a process and the id of its parent.

@@ -8,7 +8,7 @@
 //! Engines run with their durability on. Speed bought with durability is asked for by name: [`Setup::without_fsync`].
 //! A [`Server`] can be killed, paused, resumed and restarted, one member at a time, for tests of failures. A [`Proxy`]
 //! in front of any of them does what networks do, a [`Network`] of namespaces what cables do. [`Seed`] is chance that can be
-//! repeated. With a [`Certificate`] engines speak TLS ([`Setup::with_tls`]). A [`Collector`] takes traces.
+//! repeated, [`mutants`] are malformed bytes from it. With a [`Certificate`] engines speak TLS ([`Setup::with_tls`]). A [`Collector`] takes traces.
 //!
 //! What it does not do: install anything, use a running service of the machine, or hide a missing engine. When a
 //! program is not found, the call panics with the name of the Debian package that has it.
@@ -28,6 +28,7 @@ mod mariadb;
 mod member;
 mod memory;
 mod moto;
+mod mutants;
 mod network;
 mod port;
 mod postgres;
@@ -43,6 +44,7 @@ mod zookeeper;
 
 pub use certificate::Certificate;
 pub use collector::{CollectedSpan, Collector};
+pub use mutants::mutants;
 pub use network::{Network, Place};
 pub use port::free_port;
 pub use postgres_pair::PostgresPair;

@@ -93,11 +93,12 @@ impl Member {
         }
     }
 
-    /// Ends the process without warning it, and waits for its end. Those that it had started notice it once they run.
+    /// Ends the process and those that it has started without warning them, and waits for their end.
     pub(crate) fn kill(&mut self) {
+        self.pause();
         let _ = self.child.kill();
         let _ = self.child.wait();
-        family::wake(&mut self.paused);
+        family::kill(&mut self.paused);
     }
 
     /// Ends the process the way that leaves nothing behind.

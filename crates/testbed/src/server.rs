@@ -68,8 +68,7 @@ impl Server {
         self.member(member).tail()
     }
 
-    /// Ends a member with SIGKILL, as a crash would. The processes behind PostgreSQL's connections notice the end of
-    /// their parent a moment later and may answer until then: wait until the connection ends.
+    /// Ends a member with SIGKILL, and the processes behind its connections, as a crash of the machine would.
     pub fn kill(&self, member: usize) {
         self.member(member).kill();
     }

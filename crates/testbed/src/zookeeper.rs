@@ -83,7 +83,8 @@ fn java(config: &Path, setup: &Setup) -> Vec<String> {
     let mut jars = vec![find::file("/usr/share/java/zookeeper.jar", "zookeeper")];
     // Without it ZooKeeper prints nothing, and nobody knows when it serves.
     jars.push(find::file("/usr/share/java/slf4j-simple.jar", "libslf4j-java"));
-    jars.extend(setup.tls().map(|_| find::file("/usr/share/java/netty-all.jar", "libnetty-java")));
+    // All else that netty needs is named by the archive of ZooKeeper.
+    jars.extend(setup.tls().map(|_| find::file("/usr/share/java/netty-codec.jar", "libnetty-java")));
     let classes: Vec<_> = jars.iter().map(|jar| text(jar)).collect();
     let mut args =
         vec!["-cp".to_owned(), classes.join(":"), "-Xmx256m".into(), "-XX:TieredStopAtLevel=1".into()];
