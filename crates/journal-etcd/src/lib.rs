@@ -82,7 +82,11 @@ impl EtcdJournal {
                 client.clone(),
                 recovered,
             )),
-            snapshots: Box::new(RemoteSnapshots::new(EtcdSnapshots::new(connector.clone(), keys.clone(), holder))),
+            snapshots: Box::new(RemoteSnapshots::new(EtcdSnapshots::new(
+                connector.clone(),
+                keys.clone(),
+                holder,
+            ))),
             loss,
         })
     }

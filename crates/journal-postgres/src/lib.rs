@@ -87,7 +87,10 @@ impl Journal for PostgresJournal {
             durability: settings.durability(),
             reader: Box::new(reader),
             writer: Box::new(PostgresWriter::new(connector.clone(), claimed.holder, tail, link)),
-            snapshots: Box::new(RemoteSnapshots::new(PostgresSnapshots::new(connector.clone(), claimed.holder))),
+            snapshots: Box::new(RemoteSnapshots::new(PostgresSnapshots::new(
+                connector.clone(),
+                claimed.holder,
+            ))),
             loss,
         })
     }

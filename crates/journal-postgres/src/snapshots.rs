@@ -60,9 +60,8 @@ impl SnapshotStore for PostgresSnapshots {
         let (name, epoch) = (self.connector.name(), number(self.holder.epoch.0));
         let (nonce, id, body): (&[u8], &[u8], &[u8]) = (self.holder.nonce.as_bytes(), &draft.id, &chunk);
         let (slot, index) = (number(draft.at.slot.0), count(draft.chunks)?);
-        let stored = connection
-            .execute(sql::STORE_CHUNK, &[&name, &epoch, &nonce, &slot, &id, &index, &body])
-            .await?;
+        let stored =
+            connection.execute(sql::STORE_CHUNK, &[&name, &epoch, &nonce, &slot, &id, &index, &body]).await?;
         Ok(stored > 0)
     }
 

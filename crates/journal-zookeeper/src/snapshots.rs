@@ -102,8 +102,7 @@ impl SnapshotStore for ZookeeperSnapshots {
     async fn clean_up(&self, client: &Client, draft: &Draft, low: u64) -> Result<(), Trouble> {
         self.clean_slots(client, low).await?;
         let paths = &self.connector.paths;
-        let (ours, end) =
-            (paths.chunks_of(draft.at.slot, &draft.id), format!("{:016x}.", draft.at.slot.0));
+        let (ours, end) = (paths.chunks_of(draft.at.slot, &draft.id), format!("{:016x}.", draft.at.slot.0));
         for name in client.children(&paths.chunks).await? {
             let path = format!("{}/{name}", paths.chunks);
             // Chunks of later slots may be those of a newer epoch's snapshot under way.

@@ -18,8 +18,8 @@ use bytes::Bytes;
 use leasehold_types::Slot;
 
 use crate::{
-    Committed, Confirmation, OpenError, Outcome, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo, Tail,
-    chain,
+    Committed, Confirmation, OpenError, Outcome, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo,
+    Tail, chain,
 };
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
