@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use leasehold_tests::{Http, Seed, Server, Stopwatch, binary, free_port, until};
+use leasehold_tests::{Http, Seed, Server, StopOnDrop, Stopwatch, binary, free_port, until};
 use serde_json::json;
 
 const MIB: u64 = 1 << 20;
@@ -43,13 +43,42 @@ fn p99(http: &mut Http, lease: &str) -> Duration {
     (0..5).map(|_| window(http)).min().unwrap()
 }
 
+/// Measures until the promise is kept. What else the machine does between two measurements makes single ratios worse;
+/// an attack that costs too much makes all of them.
+fn is_kept_once(what: &str, promised: &str, tries: usize, mut measure: impl FnMut() -> (f64, bool)) {
+    let mut seen = Vec::new();
+    for _ in 0..tries {
+        let (ratio, kept) = measure();
+        seen.push(ratio);
+        if kept {
+            println!("{what}: {ratio:.2}, promised {promised}");
+            return;
+        }
+    }
+    panic!("{what}: promised {promised}, measured {seen:.2?}");
+}
+
+/// What renewals take at the least on any machine: below it a ratio says nothing.
+const GRAIN: Duration = Duration::from_millis(2);
+
 #[test]
 fn five_hundred_slow_connections_slow_nobody_down() {
     let dir = tempfile::tempdir().unwrap();
     let server = start(&dir);
     let (mut http, lease) = (server.http(), Seed::from_env(15).uuid());
-    http.acquire("held", &lease, 60_000).unwrap();
-    let before = p99(&mut http, &lease);
+    http.acquire("held", &lease, 600_000).unwrap();
+    is_kept_once("p99 beside 500 slow connections", "below 2 times that without", 10, || {
+        let before = p99(&mut http, &lease).max(GRAIN);
+        let slow = slow_connections(&server, 500);
+        let during = p99(&mut http, &lease);
+        drop(slow);
+        let ratio = during.as_secs_f64() / before.as_secs_f64();
+        (ratio, ratio < 2.0)
+    });
+}
+
+/// Connections that never come to an end: without a first byte, in the head, in the body, in the answer.
+fn slow_connections(server: &Server, number: usize) -> Vec<TcpStream> {
     let beginnings: [&[u8]; 5] = [
         b"",
         b"GET /v1/status HTTP/1.1\r\nhost: localh",
@@ -57,17 +86,13 @@ fn five_hundred_slow_connections_slow_nobody_down() {
         b"GET /v1/events HTTP/1.1\r\nhost: localhost\r\n\r\n",
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
     ];
-    let slow: Vec<TcpStream> = (0..500)
+    (0..number)
         .map(|number| {
-            let mut stream = connect(&server);
+            let mut stream = connect(server);
             stream.write_all(beginnings[number % beginnings.len()]).unwrap();
             stream
         })
-        .collect();
-    let during = p99(&mut http, &lease);
-    // Twice as slow is what we look for; half a second is what a busy machine may add by itself.
-    let most = (2 * before).max(Duration::from_millis(500));
-    assert!(during < most, "{during:?} beside {} slow connections, {before:?} without", slow.len());
+        .collect()
 }
 
 /// Runs an attack, and checks that the server is well afterwards and has not grown.
@@ -224,13 +249,12 @@ fn ten_times_the_load_loses_no_live_session() {
     let sessions: Vec<String> = (0..20)
         .map(|_| {
             let opened =
-                server.http().post("/v1/sessions", &json!({"ownerId": "w", "ttlMs": 10_000})).unwrap();
+                server.http().post("/v1/sessions", &json!({"ownerId": "w", "ttlMs": 60_000})).unwrap();
             opened.json()["sessionId"].as_str().unwrap().to_owned()
         })
         .collect();
-    let peak = goodput(&server, 8, Duration::from_secs(3));
     let (over, renewals) = (AtomicBool::new(false), AtomicU64::new(0));
-    let overload = std::thread::scope(|scope| {
+    std::thread::scope(|scope| {
         scope.spawn(|| {
             let mut http = server.http();
             while !over.load(Relaxed) {
@@ -241,13 +265,15 @@ fn ten_times_the_load_loses_no_live_session() {
                 }
             }
         });
-        let overload = goodput(&server, 80, Duration::from_secs(5));
-        over.store(true, Relaxed);
-        overload
+        // The sessions are renewed all the time, also when this fails.
+        let _over = StopOnDrop(&over);
+        is_kept_once("goodput at 10 times the load", "at least 0.8 of the peak", 8, || {
+            let peak = goodput(&server, 8, Duration::from_secs(2));
+            let ratio = goodput(&server, 80, Duration::from_secs(3)) / peak;
+            (ratio, ratio >= 0.8)
+        });
     });
     assert!(renewals.load(Relaxed) >= 20, "every session was renewed");
-    // Loosely: what else runs on the machine comes and goes between the two measurements.
-    assert!(overload > peak * 0.2, "{overload:.0} cycles a second in overload, {peak:.0} at its best");
     assert_eq!(server.http().get("/v1/sessions").unwrap().json()["sessions"].as_array().unwrap().len(), 20);
 }
 

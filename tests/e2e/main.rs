@@ -1,7 +1,11 @@
 //! The real binary on real ports and directories, seen from outside: over sockets, files, signals and exit codes.
 //!
 //! Each test has its own server and directory. `cargo xtask e2e NAME` runs one of them.
-#![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "figures are for people; whatever fails, fails the test"
+)]
 
 mod attacks;
 mod bad_input;
@@ -10,6 +14,7 @@ mod clock_steps;
 mod directory;
 mod full_disk;
 mod kill9;
+mod malformed;
 mod restart;
 mod retries;
 mod schema;

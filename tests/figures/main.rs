@@ -10,6 +10,7 @@
 
 mod held;
 mod http;
+mod metrics;
 mod sessions;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};

@@ -1,32 +1,35 @@
 //! Commands and the Rust client against a server that wants TLS, and a credential or a certificate.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use leasehold::{Client, Security};
 use leasehold_tests::{free_port, until};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustix::process::{Pid, Signal, kill_process};
 use tokio::runtime::Runtime;
 
 /// For what takes a second on a quiet machine.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// An authority whose certificates lie in one folder.
-struct Authority<'a> {
+struct Authority {
     issuer: CertifiedIssuer<'static, KeyPair>,
-    folder: &'a Path,
+    folder: PathBuf,
 }
 
-impl<'a> Authority<'a> {
+impl Authority {
     /// Its own certificate is `ca.pem`.
-    fn new(folder: &'a Path) -> Self {
+    fn new(folder: &Path) -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
         std::fs::write(folder.join("ca.pem"), issuer.pem()).unwrap();
-        Self { issuer, folder }
+        Self { issuer, folder: folder.to_owned() }
     }
 
     /// `NAME.pem` and `NAME.key`.
@@ -43,6 +46,7 @@ impl<'a> Authority<'a> {
 struct Protected {
     process: Child,
     folder: tempfile::TempDir,
+    authority: Authority,
     url: String,
 }
 
@@ -63,7 +67,7 @@ impl Protected {
             .stderr(Stdio::null())
             .spawn()
             .unwrap();
-        let server = Self { process, folder, url: format!("https://localhost:{port}") };
+        let server = Self { process, folder, authority, url: format!("https://localhost:{port}") };
         until("the server to serve", PATIENCE, || server.admin(&["ls"]).status.success().then_some(()));
         server
     }
@@ -86,7 +90,8 @@ impl Protected {
 
     /// A command that trusts the server and shows a certificate.
     fn certified(&self, name: &str, args: &[&str]) -> Output {
-        let [ca, cert, key] = ["ca.pem", &format!("{name}.pem"), &format!("{name}.key")].map(|f| self.path(f));
+        let [ca, cert, key] =
+            ["ca.pem", &format!("{name}.pem"), &format!("{name}.key")].map(|f| self.path(f));
         self.anybody(&[&["--ca", &ca, "--cert", &cert, "--key", &key], args].concat())
     }
 
@@ -164,5 +169,82 @@ fn a_certificate_is_as_good_as_a_credential() {
         guard.release().await.unwrap();
         let refused = server.client("nobody.example").acquire("billing/2").await.unwrap_err();
         assert!(refused.to_string().contains("unauthenticated"), "{refused}");
+    });
+}
+
+/// Longer than a rotation takes on any machine.
+const TTL: Duration = Duration::from_secs(60);
+const ROTATIONS: usize = 3;
+/// Acquires and releases between two rotations, and after the last.
+const CYCLES: u64 = 10;
+
+impl Protected {
+    /// Puts a new credential into the place of the old one, and only then revokes that.
+    fn rotate_credential(&self) {
+        let (present, next) = (self.path("web.key"), self.path("web.next"));
+        let old = std::fs::read_to_string(&present).ok();
+        let create = ["credential", "create", "web", "--role", "client", "--out", &next];
+        let (code, said) = says(&self.admin(&create));
+        assert_eq!(code, 0, "{said}");
+        std::fs::rename(&next, &present).unwrap();
+        if let Some(old) = old {
+            let id = old.split('_').nth(1).unwrap();
+            let (code, said) = says(&self.admin(&["credential", "revoke", id]));
+            assert_eq!(code, 0, "{said}");
+        }
+    }
+
+    /// Replaces the server's certificate, and tells it.
+    fn rotate_certificate(&self) {
+        self.authority.issue("localhost");
+        let pid = Pid::from_child(&self.process);
+        kill_process(pid, Signal::HUP).unwrap();
+    }
+}
+
+#[test]
+fn certificates_and_credentials_are_replaced_under_load_without_a_lost_lease() {
+    let server = Protected::start();
+    server.rotate_credential();
+    let security = Security::new().ca_file(server.path("ca.pem")).credential_file(server.path("web.key"));
+    let client = Client::builder().endpoint(&server.url).security(security).patience(PATIENCE);
+    let client = client.build().unwrap();
+    let (stop, cycles) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let runtime = Runtime::new().unwrap();
+    let held: Vec<_> = (0..8)
+        .map(|n| runtime.block_on(client.acquire(format!("held/{n}")).ttl(TTL).into_future()).unwrap())
+        .collect();
+    let tokens: Vec<_> = held.iter().map(|guard| guard.token().unwrap()).collect();
+    let workers: Vec<_> = (0..4)
+        .map(|n| {
+            let (client, stop, cycles) = (client.clone(), Arc::clone(&stop), Arc::clone(&cycles));
+            runtime.spawn(async move {
+                while !stop.load(Relaxed) {
+                    let guard = client.acquire(format!("work/{n}")).ttl(TTL).await.unwrap();
+                    guard.release().await.unwrap();
+                    cycles.fetch_add(1, Relaxed);
+                }
+            })
+        })
+        .collect();
+    let go_on = || {
+        let enough = cycles.load(Relaxed) + CYCLES;
+        until("the work goes on", PATIENCE, || (cycles.load(Relaxed) >= enough).then_some(()));
+    };
+    go_on();
+    for _ in 0..ROTATIONS {
+        server.rotate_certificate();
+        server.rotate_credential();
+        go_on();
+    }
+    stop.store(true, Relaxed);
+    runtime.block_on(async {
+        for worker in workers {
+            worker.await.unwrap();
+        }
+        for (guard, token) in held.into_iter().zip(tokens) {
+            assert_eq!(guard.token().unwrap(), token, "held all the time");
+            guard.release().await.unwrap();
+        }
     });
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
+use leasehold_trace::{Kind, TraceContext};
 use leasehold_types::{Class, Mode, ResourceName, limits};
 
 use crate::client::Client;
@@ -17,6 +18,9 @@ use attempt::Failed;
 
 /// One request waits at most this long in the queue; a longer wait asks again in time, which keeps its place.
 const ONE_WAIT: Duration = Duration::from_millis(limits::WAIT_MAX_MS);
+
+/// How the span of an acquire is called.
+const SPAN: &str = "leasehold acquire";
 
 /// How long to wait for a resource that is held.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,6 +74,8 @@ pub struct Acquire {
     labels: BTreeMap<String, String>,
     value: Option<String>,
     when_unavailable: WhenUnavailable,
+    /// The trace that it is part of.
+    trace: Option<TraceContext>,
 }
 
 impl Acquire {
@@ -96,6 +102,7 @@ impl Acquire {
             labels: BTreeMap::new(),
             value: None,
             when_unavailable: WhenUnavailable::Fail,
+            trace: None,
         }
     }
 
@@ -160,6 +167,13 @@ impl Acquire {
         self
     }
 
+    /// The trace that this acquire is part of, as the caller's own `traceparent` says. It is passed on to the server, which
+    /// records what it does if that trace is recorded; see also [`crate::ClientBuilder::traces`].
+    pub fn trace(mut self, parent: TraceContext) -> Self {
+        self.trace = Some(parent);
+        self
+    }
+
     /// What [`Acquire::run`] does when the service cannot be reached.
     pub fn when_unavailable(mut self, policy: WhenUnavailable) -> Self {
         self.when_unavailable = policy;
@@ -189,6 +203,25 @@ impl Acquire {
             tracing::warn!(%error, "the work is done, its lease ends by itself");
         }
         Ok(done)
+    }
+
+    /// Acquires, as a span of its trace where the client makes any.
+    async fn traced(mut self) -> Result<LeaseGuard, AcquireError> {
+        let settings = match &self.home {
+            Home::Client(client) => client.settings(),
+            Home::Session(session) => session.shared().settings.as_ref(),
+        };
+        let begun = settings.tracer.as_ref().and_then(|tracer| tracer.begin(SPAN, Kind::Client, self.trace));
+        let Some(mut span) = begun else { return self.acquired().await };
+        self.trace = Some(span.context());
+        span.set("leasehold.resource", self.resource.clone());
+        let acquired = self.acquired().await;
+        match acquired.as_ref().map(LeaseGuard::token) {
+            Ok(Ok(token)) => span.set("leasehold.fencing_token", token.get()),
+            Ok(Err(lost)) => span.fail(lost.to_string()),
+            Err(error) => span.fail(error.to_string()),
+        }
+        acquired
     }
 
     async fn acquired(self) -> Result<LeaseGuard, AcquireError> {
@@ -223,6 +256,6 @@ impl IntoFuture for Acquire {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.acquired())
+        Box::pin(self.traced())
     }
 }

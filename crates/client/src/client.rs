@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use leasehold_trace::Tracer;
 use leasehold_types::{OwnerId, limits};
 use tokio::sync::Semaphore;
 use tonic::transport::Endpoint;
@@ -34,6 +35,8 @@ pub(crate) struct Settings {
     pub(crate) expired_while_executing: AtomicU32,
     /// Places for questions who holds what was lost.
     pub(crate) look_ups: Arc<Semaphore>,
+    /// Where spans go.
+    pub(crate) tracer: Option<Tracer>,
 }
 
 /// A client of the lock service. Cheap to clone; must be used inside a tokio runtime.
@@ -125,6 +128,7 @@ pub struct ClientBuilder {
     labels: BTreeMap<String, String>,
     patience: Option<Duration>,
     security: Security,
+    tracer: Option<Tracer>,
 }
 
 impl ClientBuilder {
@@ -173,6 +177,13 @@ impl ClientBuilder {
         self
     }
 
+    /// Makes a span of every acquire and sends it there. Without it an acquire still passes on the trace that it is part of.
+    #[must_use]
+    pub fn traces(mut self, tracer: Tracer) -> Self {
+        self.tracer = Some(tracer);
+        self
+    }
+
     /// The client. Nothing is sent yet.
     ///
     /// # Errors
@@ -194,6 +205,7 @@ impl ClientBuilder {
             patience,
             expired_while_executing: AtomicU32::new(0),
             look_ups: Arc::new(Semaphore::new(LOOK_UPS)),
+            tracer: self.tracer,
         });
         Ok(Client { inner: Arc::new(Inner { settings, sessions: Mutex::default() }) })
     }

@@ -107,6 +107,16 @@ impl LeaseGuard {
         }
     }
 
+    /// The token as the service signed it with the grant, for a fence that wants more than a number; `None` where the
+    /// service has no signing keys.
+    ///
+    /// # Errors
+    /// As [`LeaseGuard::token`].
+    pub fn signed_token(&self) -> Result<Option<&str>, Lost> {
+        self.token()?;
+        Ok(Some(self.held.grant.signed_token.as_str()).filter(|text| !text.is_empty()))
+    }
+
     /// How long the lease is surely still held; no round trip.
     pub fn remaining(&self) -> Duration {
         match self.held.is_lost() {

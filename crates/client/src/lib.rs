@@ -49,6 +49,7 @@ pub use error::{
 };
 pub use guard::{LeaseGuard, LeaseState};
 pub use leasehold_api::ErrorCode;
+pub use leasehold_trace::{Settings as TraceSettings, TraceContext, Tracer};
 pub use leasehold_types::{Class, EndReason, FencingToken, Guarantee, LeaseId, Mode};
 pub use security::{Security, Unreadable};
 pub use session::Session;

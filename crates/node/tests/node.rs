@@ -4,6 +4,7 @@
 mod node {
     mod cluster;
     mod commits;
+    mod fair_share;
     mod handing_over;
     mod lanes;
     mod recovered;

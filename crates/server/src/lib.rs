@@ -25,6 +25,7 @@ mod observer;
 mod peers;
 mod serve;
 mod server;
+mod signing;
 mod survey;
 mod tls;
 mod traces;

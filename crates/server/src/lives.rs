@@ -12,7 +12,7 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::auth::{Access, Tenants, make_first};
-use crate::config::{Config, patience};
+use crate::config::{Config, Declared, patience};
 use crate::error::ServeError;
 use crate::fences::Fences;
 use crate::grpc::Losses;
@@ -20,6 +20,8 @@ use crate::http::forward::{Connections, Forward};
 use crate::http::{App, Base, draining};
 use crate::metrics::Metrics;
 use crate::peers::{KNOCK, Peers};
+use crate::signing::Signer;
+use crate::traces::Traces;
 
 /// What every life is made of.
 pub(crate) struct Parts {
@@ -28,11 +30,13 @@ pub(crate) struct Parts {
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) observer: Arc<dyn Observer>,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) traces: Traces,
     pub(crate) losses: Arc<Losses>,
     pub(crate) tenants: Arc<Tenants>,
     pub(crate) connections: Connections,
     pub(crate) peers: Arc<Peers>,
     pub(crate) fences: Arc<Fences>,
+    pub(crate) signer: Option<Arc<Signer>>,
 }
 
 impl Parts {
@@ -65,21 +69,26 @@ impl Parts {
             hosts: self.config.hosts.clone(),
             address: address.to_owned(),
             metrics: Arc::clone(&self.metrics),
+            traces: self.traces.clone(),
             access: if self.config.protected { Access::Protected } else { Access::Open },
             clock: Arc::clone(&self.clock),
             tenants: Arc::clone(&self.tenants),
             fences: Arc::clone(&self.fences),
             drain: draining,
             losses: Arc::clone(&self.losses),
+            signer: self.signer.clone(),
         };
         (Arc::new(App::new(base)), drain)
     }
 
-    /// Lets somebody in, if nobody may come in yet: on the active node of a protected server.
+    /// What an active node does first: notes the policies and quotas that it serves with, and lets somebody in, if nobody
+    /// may come in yet to a protected server.
     pub(crate) fn let_first_in(&self, handle: Handle) -> impl Future<Output = ()> + Send + use<> {
+        let declared = Declared::of(&self.config);
         let (clock, data) = (Arc::clone(&self.clock), self.config.data.clone());
         let (protected, is_shared) = (self.config.protected, self.config.journal.is_remote());
         async move {
+            declared.note(&handle).await;
             if protected {
                 make_first(&handle, &*clock, &data, is_shared).await;
             }

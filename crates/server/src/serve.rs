@@ -8,7 +8,7 @@ use crate::error::ServeError;
 use crate::logs;
 use crate::server::{Components, Server};
 
-/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error; SIGHUP reads certificates again. `ready` is called once requests
+/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error; SIGHUP reads certificates and signing keys again. `ready` is called once requests
 /// are answered.
 ///
 /// # Errors
@@ -70,7 +70,7 @@ async fn run(mut server: Server, mut signals: Signals) -> Result<(), ServeError>
         tokio::select! {
             _ = signals.interrupt.recv() => break "SIGINT",
             _ = signals.terminate.recv() => break "SIGTERM",
-            _ = signals.hang_up.recv() => server.reload_certificates(),
+            _ = signals.hang_up.recv() => server.reload(),
             reason = server.stopped() => {
                 error!(event = "node_stopped", %reason, "the node stopped by itself");
                 return Err(reason);

@@ -22,7 +22,9 @@ use crate::logs::LogSink;
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
 use crate::peers::Peers;
+use crate::signing::Signer;
 use crate::tls::{Tls, TlsError};
+use crate::traces::Traces;
 
 /// What a server is built from, besides its settings.
 pub struct Components {
@@ -55,6 +57,8 @@ pub struct Server {
     lives: Option<JoinHandle<Result<(), ServeError>>>,
     accepting: JoinHandle<()>,
     tls: Option<Arc<Tls>>,
+    traces: Traces,
+    signer: Option<Arc<Signer>>,
     following: Option<JoinHandle<()>>,
 }
 
@@ -72,6 +76,8 @@ impl Server {
         let (advertise, scheme) = (config.advertise.clone(), config.scheme());
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(unusable)?.map(Arc::new);
         let parts = parts(config, components)?;
+        let traces = parts.traces.clone();
+        let signer = parts.signer.clone();
         // Other nodes are told where this one is before it can be asked anything, so the port must be known first.
         let early = if is_shared { Some(bind(listen).await?) } else { None };
         let url = |address| advertise.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
@@ -94,7 +100,7 @@ impl Server {
         let accepting = tokio::spawn(accept::serve(listener, tls.clone(), app.clone(), stopping.clone()));
         let lives = Some(tokio::spawn(lives.keep(running, stopping)));
         let following = tls.clone().map(|tls| tokio::spawn(tls.follow_files()));
-        let server = Self { address, app, stop, lives, accepting, tls, following };
+        let server = Self { address, app, stop, lives, accepting, tls, traces, signer, following };
         server.announce();
         Ok(server)
     }
@@ -126,10 +132,13 @@ impl Server {
         format!("{scheme}://{}", self.address)
     }
 
-    /// Reads the certificates again; what cannot be used is logged, and changes nothing.
-    pub fn reload_certificates(&self) {
+    /// Reads certificates and signing keys again; what cannot be used is logged, and changes nothing.
+    pub fn reload(&self) {
         if let Some(tls) = &self.tls {
             tls.reload();
+        }
+        if let Some(signer) = &self.signer {
+            signer.reload();
         }
     }
 
@@ -156,6 +165,7 @@ impl Server {
         let ended = self.ended().await;
         // The accept loop has a time limit of its own; a panic of it has been told already.
         drop((&mut self.accepting).await);
+        self.traces.flush().await;
         ended
     }
 
@@ -188,12 +198,27 @@ fn unusable(error: TlsError) -> ConfigError {
 
 fn parts(config: Config, components: Components) -> Result<Parts, ConfigError> {
     let Components { journal, clock, log } = components;
-    let metrics = Arc::new(Metrics::new(log.clone()));
+    let metrics = Arc::new(Metrics::new(config.metrics, log.clone()));
+    let traces = Traces::start(&config, Arc::clone(&clock))?;
     let losses = Arc::new(Losses::start());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
     let tenants = Arc::new(Tenants::new(config.tenants.clone(), config.limits.watchers, Arc::clone(&clock)));
     let fences = Arc::new(Fences::new(Arc::clone(&clock), Arc::clone(&config.limits.policies)));
     let peers = Arc::new(Peers::new(Arc::clone(&clock)));
     let connections = Connections::new(config.tls.as_ref()).map_err(unusable)?;
-    Ok(Parts { config, journal, clock, observer, metrics, losses, tenants, fences, connections, peers })
+    let signer = config.signing_keys.clone().map(Signer::load).transpose()?.map(Arc::new);
+    Ok(Parts {
+        config,
+        journal,
+        clock,
+        observer,
+        metrics,
+        traces,
+        losses,
+        tenants,
+        fences,
+        connections,
+        peers,
+        signer,
+    })
 }

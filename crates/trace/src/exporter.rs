@@ -79,7 +79,10 @@ pub(crate) async fn run(
         dropped.fetch_add(exporter.send(spans).await as u64, Relaxed);
         // Somebody who waits has more to say only after this.
         let is_hurried = !flushed.is_empty();
-        flushed.into_iter().for_each(|done| drop(done.send(())));
+        for done in flushed {
+            // Whoever asked may have stopped waiting.
+            let _ = done.send(());
+        }
         if !is_hurried {
             tokio::time::sleep(REST).await;
         }

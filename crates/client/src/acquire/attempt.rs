@@ -88,6 +88,7 @@ impl Acquire {
             max_hold_ms: self.max_hold.map(ms),
             labels: self.labels.clone(),
             value: self.value.clone(),
+            traceparent: self.trace.map_or_else(String::new, |trace| trace.to_string()),
         });
         let patience = session.shared().settings.patience;
         // A longer wait is asked for again before this one ends, and so keeps its place in the queue.

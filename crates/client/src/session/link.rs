@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use leasehold_api::ErrorCode;
 use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::answer::Outcome;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
@@ -11,7 +13,7 @@ use super::{SessionEnd, Shared};
 use crate::calls::problem_of;
 use crate::clock;
 use crate::connections::{Connections, Locks};
-use crate::deadline::Stamp;
+use crate::deadline::{Phase, Stamp};
 use crate::error::Refused;
 use crate::retry::Backoff;
 
@@ -72,7 +74,7 @@ async fn talk(shared: &Arc<Shared>, endpoint: &Connections) -> Broken {
     };
     let opening = tokio::time::timeout(patience, open(shared, connection.locks)).await;
     let broken = match opening.map_err(does_not_answer).flatten() {
-        Ok((inbound, first)) => match opened(shared, first, sent) {
+        Ok((inbound, first)) => match opened(shared, first, sent).await {
             Ok(()) => listen(shared, inbound, patience).await,
             Err(broken) => broken,
         },
@@ -101,10 +103,10 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
         tokio::select! {
             biased;
             frame = inbound.message() => match frame {
-                Ok(Some(frame)) => if let Err(broken) = take(shared, frame) { return broken },
+                Ok(Some(frame)) => if let Err(broken) = take(shared, frame).await { return broken },
                 Ok(None) if shared.wire.is_closing() => return Broken::Over(SessionEnd::Closed),
                 Ok(None) => return Broken::Retry("the server ended the stream".to_owned()),
-                Err(status) => return broken_by(&status),
+                Err(status) => return broken_by(shared, &status),
             },
             () = tokio::time::sleep(nap) => {
                 let gap = clock::now().since(now).saturating_sub(nap);
@@ -128,15 +130,16 @@ async fn open(
 ) -> Result<(Streaming<pb::ServerFrame>, pb::ServerFrame), Broken> {
     let reporter = Arc::clone(shared);
     let outbound = shared.wire.connect(shared.opening(), Box::new(move || reporter.report()));
-    let mut inbound = locks.session(outbound).await.map_err(|status| broken_by(&status))?.into_inner();
+    let mut inbound =
+        locks.session(outbound).await.map_err(|status| broken_by(shared, &status))?.into_inner();
     match inbound.message().await {
         Ok(Some(first)) => Ok((inbound, first)),
         Ok(None) => Err(Broken::Retry("the server ended the stream".to_owned())),
-        Err(status) => Err(broken_by(&status)),
+        Err(status) => Err(broken_by(shared, &status)),
     }
 }
 
-fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<(), Broken> {
+async fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<(), Broken> {
     let Some(opened) = first.opened.take() else {
         return Err(Broken::Retry("the server began without opening".to_owned()));
     };
@@ -145,11 +148,18 @@ fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<()
         shared.lost(&loss);
     }
     shared.opened(&opened, first.epoch, sent)?;
-    take(shared, first)
+    take(shared, first).await
 }
 
-fn take(shared: &Shared, frame: pb::ServerFrame) -> Result<(), Broken> {
+async fn take(shared: &Shared, mut frame: pb::ServerFrame) -> Result<(), Broken> {
     shared.check_epoch(frame.epoch)?;
+    let not_let_in = take_not_let_in(shared, &mut frame);
+    let at_once: usize = std::env::var("LH_CLIENT_GROUP").map_or(usize::MAX, |t| t.parse().unwrap());
+    while frame.answers.len() > at_once {
+        let rest = frame.answers.split_off(at_once);
+        shared.wire.answered(std::mem::replace(&mut frame.answers, rest));
+        tokio::task::yield_now().await;
+    }
     shared.wire.answered(frame.answers);
     for kept in &frame.kept_alive {
         shared.kept_alive(kept);
@@ -157,8 +167,8 @@ fn take(shared: &Shared, frame: pb::ServerFrame) -> Result<(), Broken> {
     for loss in &frame.losses {
         shared.lost(loss);
     }
-    match frame.end {
-        Some(problem) => Err(broken_by_problem(&problem)),
+    match frame.end.or(not_let_in) {
+        Some(problem) => Err(broken_by_problem(shared, &problem)),
         None => Ok(()),
     }
 }
@@ -175,21 +185,42 @@ impl From<String> for Broken {
     }
 }
 
+/// The credential of a connection may be revoked while a new one lies ready. What is refused for that is left without an
+/// answer, and asked again on a connection with the new one; gives why the present one is of no use any more.
+fn take_not_let_in(shared: &Shared, frame: &mut pb::ServerFrame) -> Option<pb::Problem> {
+    let not_let_in = |answer: &mut pb::Answer| match &answer.outcome {
+        Some(Outcome::Problem(problem)) => may_be_let_in(shared, &Refused::from_wire(problem)),
+        _ => false,
+    };
+    match frame.answers.extract_if(.., not_let_in).last()?.outcome {
+        Some(Outcome::Problem(problem)) => Some(problem),
+        _ => None,
+    }
+}
+
+/// Whether a session that was let in before may be let in again, with what is in the credential's file by then. Only as
+/// long as its leases live: whoever is locked out for good is told so.
+fn may_be_let_in(shared: &Shared, refused: &Refused) -> bool {
+    refused.code == ErrorCode::Unauthenticated
+        && shared.confirmations() > 0
+        && shared.life().phase(clock::now()) < Phase::Lost
+}
+
 /// A stream that fails carries our own problem, or is the transport's trouble.
-fn broken_by(status: &Status) -> Broken {
+fn broken_by(shared: &Shared, status: &Status) -> Broken {
     match problem_of(status) {
-        Some(problem) => broken_by_problem(&problem),
+        Some(problem) => broken_by_problem(shared, &problem),
         None => Broken::Retry(status.message().to_owned()),
     }
 }
 
-fn broken_by_problem(problem: &pb::Problem) -> Broken {
+fn broken_by_problem(shared: &Shared, problem: &pb::Problem) -> Broken {
     let refused = Refused::from_wire(problem);
-    if refused.is_retryable() {
+    if refused.is_retryable() || may_be_let_in(shared, &refused) {
         return Broken::Retry(refused.to_string());
     }
     Broken::Over(match refused.code {
-        leasehold_api::ErrorCode::LeaseNotHeld => SessionEnd::Ended,
+        ErrorCode::LeaseNotHeld => SessionEnd::Ended,
         _ => SessionEnd::Refused(refused),
     })
 }

@@ -46,6 +46,20 @@ async fn a_batch_is_decided_in_order_and_committed_at_once() {
 }
 
 #[tokio::test]
+async fn half_of_many_is_committed_first_so_that_the_other_half_is_decided_meanwhile() {
+    let world = World::new().await;
+    world.grant("before", 255).await;
+    let before = world.seen.batches.lock().unwrap().len();
+    let mut lane = world.handle.lane();
+    lane.send((0..200).map(|tag| (tag, acquire(&format!("r{tag}"), tag + 1))));
+    let answers = answered(&mut lane, 200).await;
+    let tokens: Vec<u64> = answers.iter().map(|(_, answer)| token(reply(answer))).collect();
+    assert_eq!(tokens, (2..202).collect::<Vec<_>>(), "in their order");
+    assert_eq!(world.seen.batches.lock().unwrap()[before..], [100, 100]);
+    assert_eq!(world.handle.status().queued, 0);
+}
+
+#[tokio::test]
 async fn a_waiter_is_answered_when_its_turn_comes() {
     let world = World::new().await;
     let (mut first, mut second) = (world.handle.lane(), world.handle.lane());

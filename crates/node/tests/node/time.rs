@@ -1,8 +1,10 @@
 //! Deadlines, pauses, suspensions.
 
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leasehold_core::{Refusal, Reply};
+use leasehold_node::StopReason;
 use leasehold_types::EndReason;
 
 use super::world::*;
@@ -54,5 +56,25 @@ async fn a_suspended_machine_confirms_before_it_answers() {
     world.clock.manual.suspend(Duration::from_secs(3_600));
     world.clock.pass(100).await;
     let reason = world.running.stopped().await;
-    assert_eq!(reason, leasehold_node::StopReason::Fenced, "it looked without being asked anything");
+    assert_eq!(reason, StopReason::Fenced, "it looked without being asked anything");
+}
+
+/// It ends nothing any more, and once woke up for it again and again until its last append was through.
+#[tokio::test]
+async fn a_node_that_resigns_is_not_kept_awake_by_what_is_due() {
+    let world = World::new().await;
+    world.grant("r", 1).await;
+    world.clock.pass(10_000).await;
+    world.journal.set_paused(true);
+    let World { running, clock, journal, .. } = world;
+    let stopped = tokio::spawn(running.shutdown());
+    // For the loop to hear of it; should it not, there is nothing to be seen here.
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    clock.manual.advance(Duration::from_millis(200));
+    let before = clock.alarms.load(Ordering::Relaxed);
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let alarms = clock.alarms.load(Ordering::Relaxed) - before;
+    assert!(alarms < 20, "time stood still, and the loop has set its alarm {alarms} times");
+    journal.set_paused(false);
+    assert_eq!(stopped.await.unwrap(), StopReason::Shutdown);
 }

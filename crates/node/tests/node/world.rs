@@ -1,5 +1,6 @@
 //! A node with its journal, its clock and its data directory.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -31,11 +32,14 @@ pub(super) async fn until(count: &watch::Sender<usize>, at_least: usize) {
 pub(super) struct TestClock {
     pub(super) manual: ManualClock,
     seen: watch::Sender<Duration>,
+    /// How often the loop has set its alarm.
+    pub(super) alarms: AtomicUsize,
 }
 
 impl TestClock {
     fn new() -> Self {
-        Self { manual: ManualClock::new(), seen: watch::Sender::new(Duration::ZERO) }
+        let seen = watch::Sender::new(Duration::ZERO);
+        Self { manual: ManualClock::new(), seen, alarms: AtomicUsize::new(0) }
     }
 
     /// Lets time pass in steps that are no pauses, each of which the loop sees.
@@ -59,6 +63,7 @@ impl Clock for TestClock {
     /// A loop that goes to sleep has done everything there was to do at this time.
     fn sleep_until(&self, deadline: Duration) -> Sleep {
         if std::thread::current().name() == Some("leasehold-loop") {
+            self.alarms.fetch_add(1, Ordering::Relaxed);
             self.seen.send_replace(self.manual.read().monotonic);
         }
         self.manual.sleep_until(deadline)

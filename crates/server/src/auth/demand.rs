@@ -89,7 +89,8 @@ fn demanded_by(command: &Command) -> Demand<'_> {
         | Command::Recover(_)
         | Command::RaiseFormat(_)
         | Command::AddCredential(_)
-        | Command::RevokeCredential(_) => Demand::Everywhere(Verb::Administer),
+        | Command::RevokeCredential(_)
+        | Command::NoteSettings { .. } => Demand::Everywhere(Verb::Administer),
         Command::Query(query) => demanded_by_query(query),
     }
 }

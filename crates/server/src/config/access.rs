@@ -108,6 +108,27 @@ impl Default for TenantLimit {
     }
 }
 
+impl TenantLimit {
+    fn spelled_out(&self, tenant: &str) -> String {
+        let Quota { leases, sessions, waiters, bytes } = self.quota;
+        let watchers = u64::try_from(self.watchers).unwrap_or(u64::MAX);
+        let rate = self.rate.map_or(u64::MAX, u64::from);
+        let bounds = [
+            ("locks", leases),
+            ("sessions", sessions),
+            ("waiters", waiters),
+            ("watchers", watchers),
+            ("bytes", bytes),
+            ("rate", rate),
+        ];
+        let mut line = format!("tenant {tenant}");
+        for (name, bound) in bounds.into_iter().filter(|(_, bound)| *bound != u64::MAX) {
+            line.push_str(&format!(" {name} {bound}"));
+        }
+        line
+    }
+}
+
 impl From<&RawTenant> for TenantLimit {
     fn from(raw: &RawTenant) -> Self {
         let most = |written: Option<u64>| written.unwrap_or(u64::MAX);
@@ -150,6 +171,13 @@ impl TenantLimits {
             limits.named.insert(tenant, raw.into());
         }
         Ok(limits)
+    }
+
+    /// What every tenant may have, as text: the same settings give the same text.
+    pub(super) fn spelled_out(&self) -> Vec<String> {
+        let named = self.named.iter().map(|(tenant, limit)| limit.spelled_out(tenant.as_str()));
+        let others = (self.others != TenantLimit::default()).then(|| self.others.spelled_out(OTHERS));
+        named.chain(others).collect()
     }
 
     /// What this tenant may have.

@@ -1,6 +1,7 @@
 //! Configuration: defaults < file < environment < flags. [`RawConfig`] is what was written, [`Config`] is what it means.
 
 mod access;
+mod declared;
 mod duration;
 mod journal;
 mod policy;
@@ -16,6 +17,7 @@ use std::time::Duration;
 use leasehold_types::{TtlBounds, limits};
 
 pub use access::{RawTenant, RawTls, TenantLimit, TenantLimits, TlsFiles};
+pub(crate) use declared::Declared;
 pub use duration::{InvalidDuration, WrittenDuration};
 pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
 pub use policy::{Policies, Policy, RawPolicy, Undeclared};
@@ -50,6 +52,8 @@ pub struct Config {
     pub hosts: HostPolicy,
     /// Which log lines are written.
     pub log: String,
+    /// Count what happens to locks.
+    pub metrics: bool,
     /// Where the state lives.
     pub journal: JournalConfig,
     /// Grant correctness locks although the journal can lose them.
@@ -58,6 +62,8 @@ pub struct Config {
     pub protected: bool,
     /// Where certificates are; without them connections are in the clear.
     pub tls: Option<TlsFiles>,
+    /// The file of keys that tokens are signed with; without it they are plain numbers alone.
+    pub signing_keys: Option<PathBuf>,
     /// Bounds on what callers may ask.
     pub limits: Limits,
     /// What each tenant may have.
@@ -147,6 +153,8 @@ impl RawConfig {
             node: node_name(self.node)?,
             advertise: self.advertise,
             log: self.log.unwrap_or_else(|| DEFAULT_LOG.to_owned()),
+            metrics: self.metrics.unwrap_or(true),
+            signing_keys: self.signing_keys,
             limits: Limits {
                 policies: Arc::new(Policies::resolve(self.policies, self.undeclared.unwrap_or_default())?),
                 ..self.limits.resolve()?

@@ -70,6 +70,25 @@ pub struct Policy {
     pub fence: Option<String>,
 }
 
+impl Policy {
+    fn spelled_out(&self) -> String {
+        let mut line = format!("policy {}", self.prefix);
+        if let Some(ttl_ms) = self.ttl_ms {
+            line.push_str(&format!(" ttl {ttl_ms} ms"));
+        }
+        if let Some(class) = self.class {
+            line.push_str(&format!(" class {class}"));
+        }
+        if let Some(fence) = &self.fence {
+            line.push_str(&format!(" fence {fence}"));
+        }
+        if !self.description.is_empty() {
+            line.push_str(&format!(" ({})", self.description));
+        }
+        line
+    }
+}
+
 /// Every policy.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Policies {
@@ -94,6 +113,15 @@ impl Policies {
             Some(pair) => Err(ConfigError::new("policies", format!("`{}` is there twice", pair[0].prefix))),
             None => Ok(Self { rules, undeclared }),
         }
+    }
+
+    /// Every policy, and what becomes of other names, as one text: the same settings give the same text.
+    pub(super) fn spelled_out(&self) -> Vec<String> {
+        let mut lines: Vec<_> = self.rules.iter().map(Policy::spelled_out).collect();
+        if self.undeclared != Undeclared::default() {
+            lines.push(format!("undeclared {:?}", self.undeclared).to_lowercase());
+        }
+        lines
     }
 
     /// What is said of this name.

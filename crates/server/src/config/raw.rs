@@ -40,6 +40,9 @@ pub struct RawConfig {
     /// Which log lines are written: a level, or directives such as `warn,leasehold=debug`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub log: Option<String>,
+    /// Count what happens to locks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics: Option<bool>,
     /// Where the state lives.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub journal: Option<RawJournal>,
@@ -52,6 +55,9 @@ pub struct RawConfig {
     /// What becomes of acquires of names that no policy declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub undeclared: Option<Undeclared>,
+    /// The file of keys that tokens are signed with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signing_keys: Option<PathBuf>,
     /// Certificates.
     #[serde(default, skip_serializing_if = "RawTls::is_empty")]
     pub tls: RawTls,
@@ -148,6 +154,7 @@ impl RawConfig {
             allowed_hosts: lookup("LEASEHOLD_ALLOWED_HOSTS")
                 .map(|list| list.split(',').map(str::to_owned).collect()),
             log: lookup("LEASEHOLD_LOG"),
+            metrics: parsed("LEASEHOLD_METRICS", lookup("LEASEHOLD_METRICS"))?,
             journal: lookup("LEASEHOLD_JOURNAL").map(|url| RawJournal::from_url(&url)).transpose()?,
             cluster: lookup("LEASEHOLD_CLUSTER"),
             accept_correctness_locks_on_lossy_journal: parsed(
@@ -155,6 +162,7 @@ impl RawConfig {
                 lookup("LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL"),
             )?,
             undeclared: parsed("LEASEHOLD_UNDECLARED", lookup("LEASEHOLD_UNDECLARED"))?,
+            signing_keys: lookup("LEASEHOLD_SIGNING_KEYS").map(PathBuf::from),
             tls: RawTls {
                 cert: lookup("LEASEHOLD_TLS_CERT").map(PathBuf::from),
                 key: lookup("LEASEHOLD_TLS_KEY").map(PathBuf::from),
@@ -190,12 +198,14 @@ impl RawConfig {
             advertise: over.advertise.or(self.advertise),
             allowed_hosts: over.allowed_hosts.or(self.allowed_hosts),
             log: over.log.or(self.log),
+            metrics: over.metrics.or(self.metrics),
             journal: over.journal.or(self.journal),
             cluster: over.cluster.or(self.cluster),
             accept_correctness_locks_on_lossy_journal: over
                 .accept_correctness_locks_on_lossy_journal
                 .or(self.accept_correctness_locks_on_lossy_journal),
             undeclared: over.undeclared.or(self.undeclared),
+            signing_keys: over.signing_keys.or(self.signing_keys),
             tls: self.tls.under(over.tls),
             traces: self.traces.under(over.traces),
             tenants: if over.tenants.is_empty() { self.tenants } else { over.tenants },

@@ -38,6 +38,8 @@ settings! {
         "Names that the `Host` header may have besides loopback names. Anything else is refused, so that a web page cannot reach the server under a name of its own.";
     "log", "LEASEHOLD_LOG", "info",
         "Which log lines are written: `error`, `warn`, `info`, `debug`, or directives such as `warn,leasehold=debug`.";
+    "metrics", "LEASEHOLD_METRICS", "true",
+        "Count what happens to locks, for `/metrics`. `false` leaves the counters of locks and commits at 0; it is there to measure what counting costs (`cargo xtask figures metrics`).";
     "cluster", "LEASEHOLD_CLUSTER", "main",
         "The name that tells clusters on one engine apart: 1 to 48 of a-z, 0-9, `-`, `_`, `.`. The embedded journal needs none.";
     "accept_correctness_locks_on_lossy_journal", "LEASEHOLD_ACCEPT_CORRECTNESS_LOCKS_ON_LOSSY_JOURNAL", "false",
@@ -48,6 +50,8 @@ settings! {
         "Where the engine is: `postgres://user@host/database`, `etcd://host1,host2`, `zookeeper://host1,host2`, `redis://host`. A password is better in the file that its parameter `password_file` names, or in `LEASEHOLD_JOURNAL_PASSWORD`, than in the URL; it is never logged.";
     "undeclared", "LEASEHOLD_UNDECLARED", "allow",
         "What becomes of acquires of names that no policy declares: `allow`, `warn` (the grant carries a warning), `refuse`.";
+    "signing_keys", "LEASEHOLD_SIGNING_KEYS", "none",
+        "A file of keys that grants are signed with, for fences that do not trust a plain number: one key a line, `ID` and 64 hexadecimal digits; the first one signs. Read again on SIGHUP. All nodes have the same.";
     "tls.cert", "LEASEHOLD_TLS_CERT", "none",
         "The server's certificate chain, as PEM. Certificate and key are read again on SIGHUP and when the files change; connections stay.";
     "tls.key", "LEASEHOLD_TLS_KEY", "none",
@@ -117,6 +121,7 @@ mod tests {
             insecure: Some(true),
             auth: Some(true),
             undeclared: Some(Undeclared::Warn),
+            signing_keys: Some("s".into()),
             tls: RawTls {
                 cert: Some("c".into()),
                 key: Some("k".into()),
@@ -130,6 +135,7 @@ mod tests {
             advertise: Some(String::new()),
             allowed_hosts: Some(Vec::new()),
             log: Some(String::new()),
+            metrics: Some(true),
             cluster: Some(String::new()),
             accept_correctness_locks_on_lossy_journal: Some(true),
             journal: Some(RawJournal::Etcd { url: JournalUrl(String::new()) }),
@@ -177,7 +183,7 @@ mod tests {
         for setting in SETTINGS.iter().filter(|setting| !setting.env.is_empty()) {
             let value = match setting.key {
                 "undeclared" => "warn",
-                "insecure" | "auth" | "accept_correctness_locks_on_lossy_journal" => "true",
+                "insecure" | "auth" | "metrics" | "accept_correctness_locks_on_lossy_journal" => "true",
                 "journal.kind" | "journal.url" => "embedded",
                 key if key.starts_with("limits.t")
                     || key.starts_with("limits.wait") && !key.contains("watchers") =>

@@ -14,6 +14,7 @@ mod session;
 mod unary;
 mod watch;
 
+use std::borrow::Cow;
 use std::convert::Infallible;
 use std::sync::Arc;
 
@@ -32,6 +33,7 @@ use crate::auth::{ConnectionCaller, Demand};
 use crate::forwarding::{is_forwarded, is_of_a_node};
 use crate::http::App;
 use crate::http::forward::not_active;
+use crate::traces;
 use health::HealthService;
 use unary::LocksService;
 
@@ -41,10 +43,24 @@ pub(crate) use problem::status;
 
 /// A frame or request is at most this large: hundreds of acquires, far below what one slot of a journal takes.
 const MESSAGE_BYTES: usize = 1 << 20;
+/// No method of ours has a longer path; what else is asked for is not written into traces.
+const LONGEST_METHOD: usize = 64;
 const REFLECTION: &str = "grpc.reflection.v1.ServerReflection";
 
 /// Answers one gRPC request.
 async fn answer(
+    app: &Arc<App>,
+    request: http::Request<Incoming>,
+    connection: &ConnectionCaller,
+) -> http::Response<Body> {
+    let span = app.traces.request(request.headers(), || span_name(request.uri().path()));
+    match &span {
+        None => answer_untraced(app, request, connection).await,
+        Some(span) => traces::within(span, Box::pin(answer_untraced(app, request, connection))).await,
+    }
+}
+
+async fn answer_untraced(
     app: &Arc<App>,
     request: http::Request<Incoming>,
     connection: &ConnectionCaller,
@@ -54,6 +70,9 @@ async fn answer(
         Ok(app) => app,
         Err(problem) => return problem::status(problem).into_http(),
     };
+    if app.forward.is_some() {
+        traces::hand_on(&mut head.headers);
+    }
     let request = http::Request::from_parts(head, body);
     match service_of(request.uri().path()) {
         LocksServer::<LocksService>::NAME if app.forward.is_some() => elsewhere(&app, request).await,
@@ -104,6 +123,14 @@ async fn elsewhere(app: &App, request: http::Request<Incoming>) -> http::Respons
         }
         status.into_http()
     })
+}
+
+/// How the span of a request is called.
+fn span_name(path: &str) -> Cow<'static, str> {
+    match service_of(path) {
+        LocksServer::<LocksService>::NAME if path.len() < LONGEST_METHOD => path.to_owned().into(),
+        _ => "gRPC".into(),
+    }
 }
 
 /// `package.Service` of `/package.Service/Method`.

@@ -10,7 +10,6 @@ mod held;
 mod pipeline;
 mod request;
 
-use std::collections::HashSet;
 use std::sync::Arc;
 
 use futures_util::stream::unfold;
@@ -73,7 +72,8 @@ struct Work {
     session: SessionId,
     epoch: u64,
     pipeline: Pipeline,
-    held: HashSet<LeaseId>,
+    /// About how many leases are watched for this stream.
+    watched: usize,
     losses: LossSender,
     lost: mpsc::UnboundedReceiver<Loss>,
 }
@@ -102,6 +102,7 @@ impl Work {
         let (losses, lost) = mpsc::unbounded_channel();
         // Watched before they are asked for, so that nothing falls between the two.
         app.losses.watch(&held, &losses);
+        let watched = held.len();
         let gone = held::gone(&app, opened.session_id, held.clone())
             .await
             .inspect_err(|_| app.losses.forget(&held, &losses))?;
@@ -116,7 +117,7 @@ impl Work {
             app,
             session: opened.session_id,
             epoch: status.epoch.0,
-            held: held.into_iter().collect(),
+            watched,
             losses,
             lost,
         };
@@ -146,9 +147,11 @@ impl Work {
     async fn talk(&mut self, mut inbound: Streaming<pb::ClientFrame>, out: &Out) -> End {
         let mut drain = self.app.drain.clone();
         let mut done = Vec::new();
+        let at_once: usize = std::env::var("LH_SERVER_GROUP").map_or(usize::MAX, |t| t.parse().unwrap());
         loop {
             let frame = tokio::select! {
                 biased;
+                () = std::future::ready(()), if !done.is_empty() => self.answers(&mut done, at_once),
                 frame = inbound.try_next() => match frame {
                     Ok(Some(frame)) => match self.take(frame) {
                         Some(end) => return end,
@@ -156,7 +159,7 @@ impl Work {
                     },
                     Ok(None) | Err(_) => return End::Broken,
                 },
-                () = self.pipeline.done(&mut done) => self.answers(&mut done),
+                () = self.pipeline.done(&mut done) => self.answers(&mut done, at_once),
                 Some(loss) = self.lost.recv() => self.tell_loss(loss),
                 () = draining(&mut drain) => {
                     let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
@@ -184,17 +187,17 @@ impl Work {
     }
 
     /// One frame with everything that is answered by now.
-    fn answers(&mut self, done: &mut Vec<Done>) -> pb::ServerFrame {
+    fn answers(&mut self, done: &mut Vec<Done>, at_once: usize) -> pb::ServerFrame {
         let mut frame = self.frame();
         let mut granted = Vec::new();
         let mut gone = Vec::new();
-        for done in done.drain(..) {
+        for done in done.drain(..at_once.min(done.len())) {
             match done.asked {
                 Asked::Acquire(_, lease) if done.is_grant() => granted.push(lease),
                 Asked::Release(_, lease) => gone.push(lease),
                 _ => {}
             }
-            answer::put(done, &mut frame);
+            answer::put(&self.app, done, &mut frame);
         }
         self.keep_track(&granted, &gone);
         frame
@@ -202,18 +205,15 @@ impl Work {
 
     fn keep_track(&mut self, granted: &[LeaseId], gone: &[LeaseId]) {
         self.app.losses.watch(granted, &self.losses);
-        self.held.extend(granted);
         self.app.losses.forget(gone, &self.losses);
-        for lease in gone {
-            self.held.remove(lease);
-        }
+        self.watched = (self.watched + granted.len()).saturating_sub(gone.len());
     }
 
     fn tell_loss(&mut self, first: Loss) -> pb::ServerFrame {
         let mut frame = self.frame();
         let mut next = Some(first);
         while let Some(loss) = next {
-            self.held.remove(&loss.lease_id);
+            self.watched = self.watched.saturating_sub(1);
             frame.losses.push(answer::loss(loss.lease_id, &loss.resource, Some(loss.token), loss.reason));
             next = self.lost.try_recv().ok();
         }
@@ -228,7 +228,7 @@ impl Work {
         let mut done = Vec::new();
         while self.pipeline.pending() > 0 {
             self.pipeline.done(&mut done).await;
-            done.drain(..).for_each(|done| answer::put(done, &mut frame));
+            done.drain(..).for_each(|done| answer::put(&self.app, done, &mut frame));
         }
         frame.end = closed.err().map(problem::wire);
         // A client that has left does not need to hear it.
@@ -236,8 +236,9 @@ impl Work {
     }
 
     /// Keeps what waits in its place. The session's end, the wait's end or the same acquire asked again ends it.
-    fn outlive(self) {
-        self.app.losses.forget(&self.held, &self.losses);
+    fn outlive(mut self) {
+        self.lost.close();
+        self.app.losses.leave(self.watched);
         if self.pipeline.pending() > 0 {
             tokio::spawn(self.pipeline.outlive());
         }

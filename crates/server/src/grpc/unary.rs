@@ -47,7 +47,10 @@ impl LocksService {
         let reply = self.app.submit(key, Command::Acquire(acquire)).await;
         attempt.ends(&reply);
         let (grant, not_granted) = match reply? {
-            Reply::Granted(grant) => (Some(convert::grant(*grant)), None),
+            Reply::Granted(grant) => {
+                let signed = self.app.signed(&*grant);
+                (Some(convert::grant(*grant, signed)), None)
+            }
             Reply::NotGranted(not) => (None, Some(convert::not_granted(*not))),
             other => unexpected(&other),
         };
@@ -66,9 +69,10 @@ impl LocksService {
                 locks: renewed
                     .locks
                     .into_iter()
-                    .map(|(name, token)| pb::RenewedLock {
-                        resource: name.as_str().to_owned(),
-                        fencing_token: token.get(),
+                    .map(|lock| pb::RenewedLock {
+                        resource: lock.resource.as_str().to_owned(),
+                        fencing_token: lock.token.get(),
+                        signed_token: self.app.signed(&lock).unwrap_or_default(),
                     })
                     .collect(),
                 epoch: self.epoch(),
@@ -263,7 +267,10 @@ impl Locks for LocksService {
     async fn get_lock(&self, request: Request<pb::GetLockRequest>) -> Answered<pb::LockRecord> {
         let lease_id = convert::lease_id(&request.get_ref().lease_id).map_err(problem::status)?;
         match self.app.query(Query::Lease(lease_id)).await.map_err(problem::status)? {
-            Reply::Lease(view) => Ok(Response::new(convert::record(*view, true))),
+            Reply::Lease(view) => {
+                let signed_token = self.app.signed(&*view).unwrap_or_default();
+                Ok(Response::new(pb::LockRecord { signed_token, ..convert::record(*view, true) }))
+            }
             other => unexpected(&other),
         }
     }

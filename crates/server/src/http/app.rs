@@ -8,7 +8,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue};
 use leasehold_api::Problem;
 use leasehold_core::{Command, Counts, Query, Reply};
-use leasehold_node::{Call, Clock, Durable, Handle, Status, SubmitError, Watch, WatchFrom};
+use leasehold_node::{Call, Clock, Durable, Handle, Status, SubmitError, Trail, Watch, WatchFrom};
 use leasehold_types::{RequestKey, Role, TenantName, Verb};
 use tokio::sync::watch;
 
@@ -24,6 +24,8 @@ use crate::forwarding::{self, ForwardedIdentity};
 use crate::grpc::Losses;
 use crate::metrics::Metrics;
 use crate::peers::Peers;
+use crate::signing::{Provable, Signer};
+use crate::traces::{self, Traces};
 
 /// What all requests of one life share.
 pub(crate) struct Base {
@@ -41,6 +43,7 @@ pub(crate) struct Base {
     /// Where others reach this node.
     pub(crate) address: String,
     pub(crate) metrics: Arc<Metrics>,
+    pub(crate) traces: Traces,
     pub(crate) access: Access,
     pub(crate) clock: Arc<dyn Clock>,
     pub(crate) tenants: Arc<Tenants>,
@@ -49,6 +52,8 @@ pub(crate) struct Base {
     pub(crate) drain: watch::Receiver<bool>,
     /// Which gRPC stream is told of the loss of a lease.
     pub(crate) losses: Arc<Losses>,
+    /// What signs tokens, where there are keys.
+    pub(crate) signer: Option<Arc<Signer>>,
 }
 
 /// What the handlers of one request may use: what is shared, in the name of its caller.
@@ -124,7 +129,14 @@ impl App {
 
     /// Brings a command to the node; a lawful no becomes a problem here.
     pub(crate) async fn submit(&self, key: Option<RequestKey>, command: Command) -> Result<Reply, Problem> {
-        self.told(outcome(self.handle.submit(self.call(key, command)?).await))
+        let call = self.call(key, command)?;
+        let Some(span) = traces::present() else {
+            return self.told(outcome(self.handle.submit(call).await));
+        };
+        let trail = Arc::<Trail>::default();
+        let answer = self.handle.submit_noting(call, Some(Arc::clone(&trail))).await;
+        self.traces.tell(span, &trail);
+        self.told(outcome(answer))
     }
 
     /// An outcome as this caller is told it: with what is known of fences, and declared of names.
@@ -134,6 +146,14 @@ impl App {
             self.limits.policies.warn(reply);
         }
         outcome
+    }
+
+    /// What proves a lease of this caller's tenant to a fence. `None` without keys, and for a token of an earlier
+    /// generation: that one must not look like one of this.
+    pub(crate) fn signed<'a>(&self, lease: impl Into<Provable<'a>>) -> Option<String> {
+        let (signer, lease) = (self.signer.as_ref()?, lease.into());
+        let generation = self.handle.status().generation_of(lease.token)?;
+        Some(signer.sign(&self.tenant, generation, &lease))
     }
 
     /// Refuses a caller that may not speak for the fences of a prefix: what they report changes what grants promise.

@@ -45,12 +45,14 @@ const KNOCK_BYTES: usize = 256 << 10;
 const ANSWER_BYTES: usize = 64 << 20;
 
 /// What of a request the active node needs to know.
-const PASSED_ON: [HeaderName; 5] = [
+const PASSED_ON: [HeaderName; 7] = [
     CONTENT_TYPE,
     ACCEPT,
     AUTHORIZATION,
     HeaderName::from_static(REQUEST_KEY_HEADER),
     HeaderName::from_static("last-event-id"),
+    HeaderName::from_static(leasehold_trace::TRACEPARENT),
+    HeaderName::from_static("tracestate"),
 ];
 /// What of an answer the caller needs to know. The epoch is that of the node that decided.
 const PASSED_BACK: [HeaderName; 5] =

@@ -33,6 +33,7 @@ use tokio::sync::watch;
 
 use crate::auth::ConnectionCaller;
 use crate::forwarding;
+use crate::traces;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
 
@@ -48,7 +49,13 @@ pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
 /// Answers one request.
 pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity: &Arc<Activity>) -> Answer {
     let in_flight = activity.begin();
-    let mut answer = match dispatch(app, request, &activity.caller).await {
+    let mut span =
+        app.traces.request(request.headers(), || route::span_name(request.method(), request.uri()));
+    let dispatched = match &span {
+        None => dispatch(app, request, &activity.caller).await,
+        Some(span) => traces::within(span, Box::pin(dispatch(app, request, &activity.caller))).await,
+    };
+    let mut answer = match dispatched {
         Ok(answer) => answer,
         Err(failure) => {
             activity.leave_unread();
@@ -57,6 +64,12 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity:
     };
     if let AnswerBody::Stream(_, busy) = answer.body_mut() {
         *busy = Some(in_flight);
+    }
+    if let Some(span) = &mut span {
+        span.set("http.response.status_code", u64::from(answer.status().as_u16()));
+        if answer.status().is_server_error() {
+            span.fail(answer.status().to_string());
+        }
     }
     // The epoch in an answer is that of the node that decided (N7).
     answer.headers_mut().entry(&EPOCH).or_insert_with(|| app.epoch.clone());
@@ -78,6 +91,7 @@ async fn dispatch(
     }
     if let Some(forward) = app.forward_for(head.uri.path(), &head.headers) {
         app.vouch(&mut head, connection);
+        traces::hand_on(&mut head.headers);
         return Ok(forward.http(Request::from_parts(head, body)).await?);
     }
     let app = &app.admit(App::demand_of(head.uri.path()), &head, connection)?;

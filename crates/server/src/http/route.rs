@@ -1,6 +1,16 @@
 //! Which call a path means. A small table of our own: paths are matched before they are decoded, so that `%2F` in a
 //! name stays part of the name, and every other method than the listed ones is told what the path has.
 
+use std::borrow::Cow;
+
+use http::{Method, Uri};
+
+/// How the span of a request is called: by its method and its route, never by what is in the path.
+pub(crate) fn span_name(method: &Method, uri: &Uri) -> Cow<'static, str> {
+    let route = Place::of(uri.path()).map_or("an unknown path", Place::route);
+    format!("{method} {route}").into()
+}
+
 /// What a path names; parts of it are still percent-encoded.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Place<'a> {
@@ -100,6 +110,43 @@ impl<'a> Place<'a> {
                 | Self::Metrics
                 | Self::OpenApi
         )
+    }
+
+    /// The path without what is named in it.
+    pub(crate) const fn route(self) -> &'static str {
+        match self {
+            Self::Root => "/",
+            Self::Console(_) => "/console/{file}",
+            Self::Acquire => "/v1/locks/acquire",
+            Self::Locks => "/v1/locks",
+            Self::Lock(_) => "/v1/locks/{leaseId}",
+            Self::RenewLock(_) => "/v1/locks/{leaseId}/renew",
+            Self::Resource(_) => "/v1/resources/{resource}",
+            Self::ForceRelease(_) => "/v1/resources/{resource}/force-release",
+            Self::ValidateToken => "/v1/tokens/validate",
+            Self::FenceReport => "/v1/fences/report",
+            Self::Fences => "/v1/fences",
+            Self::Identity => "/v1/identity",
+            Self::Sessions => "/v1/sessions",
+            Self::Session(_) => "/v1/sessions/{sessionId}",
+            Self::RenewSession(_) => "/v1/sessions/{sessionId}/renew",
+            Self::Campaign(_) => "/v1/elections/{name}/campaign",
+            Self::Election(_) => "/v1/elections/{name}",
+            Self::Proclaim(_) => "/v1/elections/{name}/proclaim",
+            Self::Resign(_) => "/v1/elections/{name}/resign",
+            Self::Observe(_) => "/v1/elections/{name}/observe",
+            Self::Events => "/v1/events",
+            Self::Audit => "/v1/audit",
+            Self::AuditVerify => "/v1/audit/verify",
+            Self::Credentials => "/v1/credentials",
+            Self::Credential(_) => "/v1/credentials/{id}",
+            Self::UpgradeFinish => "/v1/upgrade/finish",
+            Self::Status => "/v1/status",
+            Self::Healthz => "/healthz",
+            Self::Readyz => "/readyz",
+            Self::Metrics => "/metrics",
+            Self::OpenApi => "/openapi.json",
+        }
     }
 
     /// The methods of this path, as `Allow` lists them.

@@ -25,6 +25,8 @@ use scope::{Scope, Scopes};
 /// Everything that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
+    /// Whether what happens to locks is counted.
+    counts: bool,
     scopes: Scopes,
     renewal_failures: ByCode,
     release_failures: ByCode,
@@ -57,7 +59,8 @@ impl ByCode {
 /// An acquire that is being decided.
 #[derive(Debug)]
 pub(crate) struct Attempt {
-    scope: Arc<Scope>,
+    /// Absent where nothing is counted.
+    scope: Option<Arc<Scope>>,
     mode: Mode,
     waits: bool,
     begun: Instant,
@@ -66,10 +69,12 @@ pub(crate) struct Attempt {
 impl Attempt {
     /// It was decided. Waiting ones are not counted as latency, and when they queued they were counted as contended.
     pub(crate) fn ends(self, reply: &Result<Reply, Problem>) {
-        if !self.waits {
-            self.scope.latency.observe(micros(self.begun.elapsed()));
+        if let Some(scope) = self.scope
+            && !self.waits
+        {
+            scope.latency.observe(micros(self.begun.elapsed()));
             if matches!(reply, Ok(Reply::NotGranted(_))) {
-                self.scope.contended.add(self.mode);
+                scope.contended.add(self.mode);
             }
         }
     }
@@ -91,8 +96,9 @@ fn micros(duration: Duration) -> u64 {
 
 impl Metrics {
     /// Nothing counted yet; `log` knows how many lines it lost.
-    pub(crate) fn new(log: LogSink) -> Self {
+    pub(crate) fn new(counts: bool, log: LogSink) -> Self {
         Self {
+            counts,
             scopes: Scopes::default(),
             renewal_failures: ByCode::new(),
             release_failures: ByCode::new(),
@@ -115,9 +121,11 @@ impl Metrics {
     }
 
     pub(crate) fn acquire_begins(&self, tenant: &TenantName, acquire: &Acquire) -> Attempt {
-        let scope = self.scopes.of(tenant.as_str(), acquire.resource.prefix());
         let mode = acquire.sharing.mode();
-        scope.attempts.add(mode);
+        let scope = self.counts.then(|| self.scopes.of(tenant.as_str(), acquire.resource.prefix()));
+        if let Some(scope) = &scope {
+            scope.attempts.add(mode);
+        }
         Attempt { scope, mode, waits: acquire.wait_ms > 0, begun: Instant::now() }
     }
 
@@ -145,6 +153,9 @@ impl Metrics {
     }
 
     pub(crate) fn event(&self, event: &Event) {
+        if !self.counts {
+            return;
+        }
         let scope = self.scopes.of(event.resource.tenant(), event.resource.prefix());
         match event.kind {
             EventKind::Granted { waited_ms } => {
@@ -168,6 +179,9 @@ impl Metrics {
     }
 
     pub(crate) fn committed(&self, facts: usize, took: Duration) {
+        if !self.counts {
+            return;
+        }
         self.commits.observe(micros(took));
         self.batches.observe(facts as u64);
     }

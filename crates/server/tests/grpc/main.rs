@@ -4,4 +4,5 @@
 mod cluster;
 mod stream;
 mod support;
+mod traces;
 mod unary;

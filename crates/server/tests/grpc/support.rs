@@ -18,12 +18,12 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) async fn start() -> Self {
+        Self::with(RawConfig::default()).await
+    }
+
+    pub(crate) async fn with(raw: RawConfig) -> Self {
         let data = tempfile::tempdir().unwrap();
-        let raw = RawConfig {
-            listen: Some("127.0.0.1:0".into()),
-            data: Some(data.path().into()),
-            ..RawConfig::default()
-        };
+        let raw = RawConfig { listen: Some("127.0.0.1:0".into()), data: Some(data.path().into()), ..raw };
         let components = Components {
             journal: Arc::new(MemoryJournal::with_durability(Durability::Durable)),
             clock: Arc::new(RealClock),

@@ -64,6 +64,37 @@ fn configurations_of_three_nodes_are_read_and_differ_where_they_must() {
 }
 
 #[test]
+fn configurations_of_one_node_are_read() {
+    let machine = machine();
+    fs::create_dir(machine.path().join("tls")).unwrap();
+    for name in ["tls.crt", "tls.key"] {
+        fs::copy(machine.path().join(name), machine.path().join("tls").join(name)).unwrap();
+    }
+    for (folder, is_protected) in [("container", true), ("debian", false)] {
+        let file = deploy().join(folder).join("leasehold.toml");
+        let text = fs::read_to_string(&file).unwrap();
+        let text = text.replace("/etc/leasehold/", &format!("{}/", machine.path().display()));
+        let config = RawConfig::from_toml(&text).unwrap().resolve().unwrap();
+        assert_eq!(config.data, Path::new("/var/lib/leasehold"), "{}", file.display());
+        assert_eq!((config.protected, config.tls.is_some()), (is_protected, is_protected));
+        assert_eq!(config.listen.ip().is_loopback(), !is_protected, "whoever is reached by others asks who they are");
+    }
+}
+
+/// What the package puts over the unit is understood too, and resets what it has to.
+#[test]
+fn systemd_has_nothing_to_say_against_the_unit_of_the_package() {
+    let dir = TempDir::new().unwrap();
+    let unit = fs::read_to_string(deploy().join("systemd/leasehold.service")).unwrap();
+    let over = fs::read_to_string(deploy().join("debian/package.conf")).unwrap();
+    let over = over.replace("User=leasehold", "User=root").replace("Group=leasehold", "Group=root");
+    fs::write(dir.path().join("leasehold.service"), unit.replace("/usr/bin/leasehold", "/bin/true")).unwrap();
+    fs::create_dir(dir.path().join("leasehold.service.d")).unwrap();
+    fs::write(dir.path().join("leasehold.service.d/package.conf"), over).unwrap();
+    nothing_to_say(&dir.path().join("leasehold.service"));
+}
+
+#[test]
 fn systemd_has_nothing_to_say_against_the_unit() {
     let dir = TempDir::new().unwrap();
     let unit = fs::read_to_string(deploy().join("systemd/leasehold.service")).unwrap();
@@ -73,7 +104,11 @@ fn systemd_has_nothing_to_say_against_the_unit() {
     assert!(unit.contains(program));
     let here = dir.path().join("leasehold.service");
     fs::write(&here, unit.replace(program, "/bin/true")).unwrap();
-    let checked = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(&here).output();
+    nothing_to_say(&here);
+}
+
+fn nothing_to_say(unit: &Path) {
+    let checked = Command::new("systemd-analyze").args(["verify", "--man=no"]).arg(unit).output();
     let checked = checked.expect("systemd-analyze, of the Debian package systemd");
     let said = String::from_utf8_lossy(&checked.stderr).into_owned();
     // What it says of other units of this machine is not ours.

@@ -17,6 +17,8 @@ mod observe;
 mod retries;
 mod security;
 mod sessions;
+mod settings;
 mod stuck;
 mod support;
+mod traces;
 mod waiters;

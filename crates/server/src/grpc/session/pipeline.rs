@@ -7,11 +7,13 @@ use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
 use leasehold_node::{Call, Durable, Lane, SubmitError};
 use leasehold_proto::v1 as pb;
+use leasehold_proto::v1::request::Ask;
 use leasehold_types::SessionId;
 
 use super::request::{self, Asked, Done};
 use crate::http::{App, outcome};
 use crate::metrics::Attempt;
+use crate::traces::Traced;
 
 /// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;
 /// one more is refused, so that keep-alives are always read.
@@ -32,6 +34,7 @@ pub(super) struct Pipeline {
 struct Tag {
     asked: Asked,
     attempt: Option<Attempt>,
+    traced: Option<Box<Traced>>,
 }
 
 impl Pipeline {
@@ -51,16 +54,20 @@ impl Pipeline {
         let mut room = PENDING.saturating_sub(self.pending());
         for request in requests {
             let asked = Asked::of(&request);
+            let traced = self.traced(&request);
             let command = if room > 0 { self.command(request) } else { Err(too_many()) };
             room = room.saturating_sub(1);
-            self.put(asked, command, &mut batch);
+            self.put(asked, command, traced, &mut batch);
         }
         if let Some(keep_alive) = keep_alive {
             let asked = Asked::KeepAlive(keep_alive.id);
             let command = request::keep_alive(&self.app, self.session, keep_alive);
-            self.put(asked, command, &mut batch);
+            self.put(asked, command, None, &mut batch);
         }
-        self.lane.send(batch);
+        self.lane.send_noting(batch.into_iter().map(|(tag, call)| {
+            let trail = tag.traced.as_ref().map(|traced| Arc::clone(&traced.trail));
+            (tag, call, trail)
+        }));
     }
 
     /// Waits until something is answered, and adds everything that is by then. Cancel-safe.
@@ -83,11 +90,25 @@ impl Pipeline {
         }
     }
 
+    /// An acquire may be part of a trace; what else is asked in a stream is not worth a span.
+    fn traced(&self, request: &pb::Request) -> Option<Box<Traced>> {
+        match &request.ask {
+            Some(Ask::Acquire(acquire)) => self.app.traces.streamed("Session acquire", &acquire.traceparent),
+            _ => None,
+        }
+    }
+
     fn command(&self, request: pb::Request) -> Result<Command, Problem> {
         request::command(&self.app, self.session, request)
     }
 
-    fn put(&mut self, asked: Asked, command: Result<Command, Problem>, batch: &mut Vec<(Tag, Call)>) {
+    fn put(
+        &mut self,
+        asked: Asked,
+        command: Result<Command, Problem>,
+        traced: Option<Box<Traced>>,
+        batch: &mut Vec<(Tag, Call)>,
+    ) {
         match command {
             Ok(command) => {
                 let attempt = match &command {
@@ -96,7 +117,7 @@ impl Pipeline {
                     }
                     _ => None,
                 };
-                let tag = Tag { asked, attempt };
+                let tag = Tag { asked, attempt, traced };
                 match self.app.call(None, command) {
                     Ok(call) => batch.push((tag, call)),
                     Err(problem) => self.refused.push(finish(&self.app, tag, Err(problem))),
@@ -113,7 +134,10 @@ fn too_many() -> Problem {
 
 /// Counts what came of a request.
 fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>) -> Done {
-    let Tag { asked, attempt } = tag;
+    let Tag { asked, attempt, traced } = tag;
+    if let Some(traced) = traced {
+        app.traces.answered(*traced, outcome.as_ref().err());
+    }
     if let Some(attempt) = attempt {
         attempt.ends(&outcome);
     }

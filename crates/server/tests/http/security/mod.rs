@@ -1,5 +1,6 @@
 //! A protected server: who is let in, what they may do, what they see of others.
 
+mod cluster;
 mod hostile_page;
 mod limits;
 mod matrix;

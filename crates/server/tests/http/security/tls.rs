@@ -35,18 +35,24 @@ impl Authority {
     }
 
     /// Certificate and key for a DNS name, and a URI if one is given.
-    fn issue(&self, dns: &str, uri: Option<&str>) -> (String, String) {
+    pub(super) fn issue(&self, dns: &str, uri: Option<&str>) -> (String, String) {
+        self.issue_for(&[dns], uri)
+    }
+
+    /// The same for several names; an address is one too.
+    fn issue_for(&self, names: &[&str], uri: Option<&str>) -> (String, String) {
         let key = KeyPair::generate().unwrap();
-        let mut params = CertificateParams::new(vec![dns.to_owned()]).unwrap();
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
         if let Some(uri) = uri {
             params.subject_alt_names.push(SanType::URI(uri.try_into().unwrap()));
         }
         (params.signed_by(&key, &self.0).unwrap().pem(), key.serialize_pem())
     }
 
-    /// Puts a fresh certificate for `localhost` where the server looks for it, one file after the other.
+    /// Puts a fresh certificate for this machine where the server looks for it, one file after the other.
     pub(super) fn renew(&self, folder: &Path) {
-        let (certificate, key) = self.issue("localhost", None);
+        let (certificate, key) = self.issue_for(&["localhost", "127.0.0.1"], None);
         std::fs::write(folder.join("key.pem"), key).unwrap();
         std::fs::write(folder.join("cert.pem"), certificate).unwrap();
     }
@@ -62,7 +68,7 @@ impl Authority {
 }
 
 /// A client that trusts the authority, and perhaps shows a certificate of it.
-fn connector(authority: &Authority, certificate: Option<&(String, String)>) -> TlsConnector {
+pub(super) fn connector(authority: &Authority, certificate: Option<&(String, String)>) -> TlsConnector {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(authority.pem().as_bytes()).unwrap()).unwrap();
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
