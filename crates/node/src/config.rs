@@ -112,6 +112,10 @@ pub const RESOLVE_EVERY: Duration = Duration::from_millis(50);
 /// Commands taken before the next commit begins: bounds how long the first of them waits for the last to be decided.
 pub(crate) const TAKE_MOST: u64 = 4_096;
 
+/// Commands of which half is left for the next commit, where that can be decided during this one: fewer are decided in less
+/// time than an engine takes for a second commit.
+pub(crate) const HALVED_FROM: usize = 128;
+
 /// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
 /// (N4).
 pub const TICK_MOST: usize = 1_024;

@@ -11,7 +11,7 @@ use leasehold_types::{LeaseId, Slot, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
-use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::config::{ANNOUNCE_EVERY, HALVED_FROM, HEARTBEAT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Mailbox, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
@@ -44,6 +44,12 @@ pub(crate) struct Desk {
     next_heartbeat: Duration,
     next_announcement: Duration,
     is_closing: bool,
+    /// The ticket after which no more is taken in this round.
+    last_of_round: u64,
+    /// What is left of a batch that was cut: goes before everything else.
+    rest: Option<CallBatch>,
+    /// Whether the last round was half a one.
+    was_half: bool,
 }
 
 /// A caller that waits.
@@ -87,6 +93,9 @@ impl Desk {
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
             is_closing: false,
+            last_of_round: 0,
+            rest: None,
+            was_half: false,
         }
     }
 
@@ -109,19 +118,42 @@ impl Desk {
 
     /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts.
     pub(crate) fn round(&mut self, first: Option<Message>) {
+        self.was_half = false;
         self.look();
+        self.take_some(first, TAKE_MOST);
+        if !self.is_closing {
+            self.state.tick(self.time.due(), TICK_MOST);
+        }
+    }
+
+    /// The round before an append that leaves the loop free: half of what waits is enough to begin with, and the other
+    /// half is decided meanwhile. Without that, callers that were all answered by one commit ask again all at once, so
+    /// that the engine stands still while the loop decides and the loop while the engine commits, for ever.
+    ///
+    /// Time has to wait for the other half, in which there may be a renewal; so there are never two in succession.
+    pub(crate) fn half_round(&mut self, first: Option<Message>) {
+        let waiting = self.shared.queued();
+        if self.was_half || waiting < HALVED_FROM || !self.state.is_idle() {
+            return self.round(first);
+        }
+        self.was_half = true;
+        self.look();
+        self.take_some(first, waiting as u64 / 2);
+    }
+
+    fn take_some(&mut self, first: Option<Message>, most: u64) {
+        self.last_of_round = self.last_ticket + most;
+        if let Some(rest) = self.rest.take() {
+            self.take_batch(rest);
+        }
         if let Some(message) = first {
             self.hear(message);
         }
-        let last = self.last_ticket + TAKE_MOST;
-        while self.last_ticket < last && !self.is_full() {
+        while self.last_ticket < self.last_of_round && !self.is_full() {
             match self.next_message() {
                 Some(message) => self.take(message),
                 None => break,
             }
-        }
-        if !self.is_closing {
-            self.state.tick(self.time.due(), TICK_MOST);
         }
     }
 
@@ -167,7 +199,7 @@ impl Desk {
         }
         let (_, alarm) = self.alarm.as_mut().expect("it was just set");
         let is_full = self.state.backlog() >= self.most_backlog;
-        if self.turns.can_go_on() && !is_full {
+        if (self.rest.is_some() || self.turns.can_go_on()) && !is_full {
             return None;
         }
         tokio::select! {
@@ -290,7 +322,8 @@ impl Desk {
 
     fn turn_away(&mut self, reason: &StopReason) {
         self.inbox.close();
-        let mut waiting: Vec<_> = self.turns.drain().collect();
+        let mut waiting: Vec<_> = self.rest.take().map(Message::Batch).into_iter().collect();
+        waiting.extend(self.turns.drain());
         waiting.extend(std::iter::from_fn(|| self.inbox.try_recv().ok()));
         for message in waiting {
             match message {
@@ -321,7 +354,13 @@ impl Desk {
         self.decide(ticket, call, Back::Cell(asker), trail);
     }
 
-    fn take_batch(&mut self, batch: CallBatch) {
+    /// Takes a batch, or in half a round as much of it as is still to be taken.
+    fn take_batch(&mut self, mut batch: CallBatch) {
+        if self.was_half {
+            let most =
+                usize::try_from(self.last_of_round.saturating_sub(self.last_ticket)).unwrap_or(usize::MAX);
+            self.rest = batch.cut_after(most.max(1));
+        }
         self.shared.taken(batch.len());
         let (calls, mailbox) = batch.take();
         for (number, call, trail) in calls {

@@ -129,6 +129,17 @@ impl CallBatch {
         self.calls.first().map(|(_, call, _)| &call.tenant)
     }
 
+    /// Cuts it after so many calls, and gives the rest. The loop has both parts then: neither can be called back, and one
+    /// that was called back is not cut.
+    pub(crate) fn cut_after(&mut self, calls: usize) -> Option<Self> {
+        if self.calls.len() <= calls || !self.passage.take() {
+            return None;
+        }
+        self.passage = Arc::default();
+        let rest = self.calls.split_off(calls);
+        Some(Self::new(rest, Arc::clone(&self.mailbox), Arc::default()))
+    }
+
     /// Takes the calls with the way back to each; none if the batch was called back.
     pub(crate) fn take(mut self) -> (Vec<BatchedCall>, Arc<Mailbox>) {
         let calls = std::mem::take(&mut self.calls);
@@ -242,6 +253,22 @@ mod tests {
         let mailbox = Arc::new(Mailbox::default());
         drop(Place::new(Arc::clone(&mailbox), 7));
         assert!(matches!(&letters(&mailbox)[..], [(7, Err(SubmitError::OutcomeUnknown(_)))]));
+    }
+
+    #[test]
+    fn a_batch_is_cut_once_the_loop_has_it_and_each_part_is_answered() {
+        let (mut first, mailbox, passage) = batch();
+        assert!(first.cut_after(2).is_none(), "there is nothing to cut off");
+        let rest = first.cut_after(1).unwrap();
+        assert!(passage.is_taken() && !passage.leave());
+        assert_eq!(first.take().0.len(), 1);
+        drop(rest);
+        assert!(matches!(&letters(&mailbox)[..], [(1, Err(SubmitError::StoreUnavailable(_)))]));
+
+        let (mut gone, mailbox, passage) = batch();
+        assert!(passage.leave());
+        assert!(gone.cut_after(1).is_none() && gone.take().0.is_empty());
+        assert!(letters(&mailbox).is_empty(), "one that was called back is answered already");
     }
 
     #[test]

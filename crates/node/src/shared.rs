@@ -183,6 +183,11 @@ impl Shared {
         }
     }
 
+    /// Calls that wait to be taken.
+    pub(crate) fn queued(&self) -> usize {
+        self.queued.load(Relaxed)
+    }
+
     /// This many calls have left the queue.
     pub(crate) fn taken(&self, calls: usize) {
         self.queued.fetch_sub(calls, Relaxed);
@@ -324,7 +329,7 @@ impl Shared {
             },
             stalled: self.is_stalled(self.clock.read().monotonic),
             room: self.room.load(Relaxed),
-            queued: self.queued.load(Relaxed),
+            queued: self.queued(),
         }
     }
 }
