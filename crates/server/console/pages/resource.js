@@ -120,7 +120,7 @@ function svgText(x, anchor, words) {
 }
 
 function svgNote() {
-  const text = svg("text", { x: 20, y: 16, "text-anchor": "start" });
+  const text = svg("text", { class: "note", x: 20, y: 16, "text-anchor": "start" });
   text.textContent = "bar: held · dots: endings (green released, amber expired, red forced)";
   return text;
 }
