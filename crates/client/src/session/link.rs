@@ -74,7 +74,7 @@ async fn talk(shared: &Arc<Shared>, endpoint: &Connections) -> Broken {
     };
     let opening = tokio::time::timeout(patience, open(shared, connection.locks)).await;
     let broken = match opening.map_err(does_not_answer).flatten() {
-        Ok((inbound, first)) => match opened(shared, first, sent).await {
+        Ok((inbound, first)) => match opened(shared, first, sent) {
             Ok(()) => listen(shared, inbound, patience).await,
             Err(broken) => broken,
         },
@@ -103,7 +103,7 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
         tokio::select! {
             biased;
             frame = inbound.message() => match frame {
-                Ok(Some(frame)) => if let Err(broken) = take(shared, frame).await { return broken },
+                Ok(Some(frame)) => if let Err(broken) = take(shared, frame) { return broken },
                 Ok(None) if shared.wire.is_closing() => return Broken::Over(SessionEnd::Closed),
                 Ok(None) => return Broken::Retry("the server ended the stream".to_owned()),
                 Err(status) => return broken_by(shared, &status),
@@ -139,7 +139,7 @@ async fn open(
     }
 }
 
-async fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<(), Broken> {
+fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<(), Broken> {
     let Some(opened) = first.opened.take() else {
         return Err(Broken::Retry("the server began without opening".to_owned()));
     };
@@ -148,18 +148,12 @@ async fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Res
         shared.lost(&loss);
     }
     shared.opened(&opened, first.epoch, sent)?;
-    take(shared, first).await
+    take(shared, first)
 }
 
-async fn take(shared: &Shared, mut frame: pb::ServerFrame) -> Result<(), Broken> {
+fn take(shared: &Shared, mut frame: pb::ServerFrame) -> Result<(), Broken> {
     shared.check_epoch(frame.epoch)?;
     let not_let_in = take_not_let_in(shared, &mut frame);
-    let at_once: usize = std::env::var("LH_CLIENT_GROUP").map_or(usize::MAX, |t| t.parse().unwrap());
-    while frame.answers.len() > at_once {
-        let rest = frame.answers.split_off(at_once);
-        shared.wire.answered(std::mem::replace(&mut frame.answers, rest));
-        tokio::task::yield_now().await;
-    }
     shared.wire.answered(frame.answers);
     for kept in &frame.kept_alive {
         shared.kept_alive(kept);

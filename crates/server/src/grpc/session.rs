@@ -147,11 +147,9 @@ impl Work {
     async fn talk(&mut self, mut inbound: Streaming<pb::ClientFrame>, out: &Out) -> End {
         let mut drain = self.app.drain.clone();
         let mut done = Vec::new();
-        let at_once: usize = std::env::var("LH_SERVER_GROUP").map_or(usize::MAX, |t| t.parse().unwrap());
         loop {
             let frame = tokio::select! {
                 biased;
-                () = std::future::ready(()), if !done.is_empty() => self.answers(&mut done, at_once),
                 frame = inbound.try_next() => match frame {
                     Ok(Some(frame)) => match self.take(frame) {
                         Some(end) => return end,
@@ -159,7 +157,7 @@ impl Work {
                     },
                     Ok(None) | Err(_) => return End::Broken,
                 },
-                () = self.pipeline.done(&mut done) => self.answers(&mut done, at_once),
+                () = self.pipeline.done(&mut done) => self.answers(&mut done),
                 Some(loss) = self.lost.recv() => self.tell_loss(loss),
                 () = draining(&mut drain) => {
                     let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
@@ -187,11 +185,11 @@ impl Work {
     }
 
     /// One frame with everything that is answered by now.
-    fn answers(&mut self, done: &mut Vec<Done>, at_once: usize) -> pb::ServerFrame {
+    fn answers(&mut self, done: &mut Vec<Done>) -> pb::ServerFrame {
         let mut frame = self.frame();
         let mut granted = Vec::new();
         let mut gone = Vec::new();
-        for done in done.drain(..at_once.min(done.len())) {
+        for done in done.drain(..) {
             match done.asked {
                 Asked::Acquire(_, lease) if done.is_grant() => granted.push(lease),
                 Asked::Release(_, lease) => gone.push(lease),
