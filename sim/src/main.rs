@@ -11,6 +11,10 @@ use std::process::ExitCode;
 
 use args::{Args, Task};
 
+/// A run makes and drops millions of small things.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     let args = match Args::parse(std::env::args().skip(1)) {
         Ok(args) => args,

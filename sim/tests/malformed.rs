@@ -1,53 +1,20 @@
-//! Malformed bytes (F14): whatever is read from disks, wires and files is refused, never a reason to stop. The embedded
-//! journal's own damage is in `crates/journal-wal/tests/damage.rs` and in every eighth seed of the simulator.
+//! Malformed bytes (F14) of the journal: facts, snapshots, names. Whatever is read is refused, never a reason to
+//! stop. What comes from the network and from files is in `tests/e2e/malformed.rs`; the embedded journal's own damage is in
+//! `crates/journal-wal/tests/damage.rs` and in every eighth seed of the simulator.
 //!
-//! Seeded mutations of valid bytes, on the stable toolchain; half a second for each target, and as long as
-//! `LEASEHOLD_FUZZ_SECONDS` says by hand (`cargo xtask drill malformed SECONDS`).
+//! Half a second for each target, and as long as one likes by hand (`cargo xtask drill malformed SECONDS`).
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-use std::time::{Duration, Instant};
 
 use leasehold_core::codec::{self, SnapshotDecoder};
 use leasehold_core::{Acquire, Command, Fact, Journaled, LockTable, Request, Settings, Sharing, Ticket};
-use leasehold_history::{Checker, check_lines};
-use leasehold_sim::{Chance, Options, run};
+use leasehold_sim::Chance;
+use leasehold_testbed::mutants;
 use leasehold_types::{
     Class, Durability, Labels, LeaseId, Now, OwnerId, RequestKey, ResourceName, TenantName, Ttl,
 };
 
-/// Mutates `valid` again and again and gives each mutant to `read`.
-#[expect(
-    clippy::disallowed_methods,
-    reason = "bounds how long a developer waits; nothing else depends on it"
-)]
 fn feed(valid: &[u8], mut read: impl FnMut(&[u8])) {
-    let seconds =
-        std::env::var("LEASEHOLD_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(0.5);
-    let (began, mut chance) = (Instant::now(), Chance::new(valid.len() as u64));
-    let mut runs = 0;
-    while runs < 50 || began.elapsed() < Duration::from_secs_f64(seconds) {
-        read(&mutant(valid, &mut chance));
-        runs += 1;
-    }
-}
-
-fn mutant(valid: &[u8], chance: &mut Chance) -> Vec<u8> {
-    let mut bytes = valid.to_vec();
-    for _ in 0..=chance.below(4) {
-        let at = chance.index(bytes.len().max(1));
-        match chance.below(6) {
-            0 if !bytes.is_empty() => bytes[at] ^= 1 << chance.below(8),
-            1 if !bytes.is_empty() => bytes[at] = [0, 1, 0x7F, 0x80, 0xFF][chance.index(5)],
-            2 => bytes.truncate(at),
-            3 => bytes.insert(at.min(bytes.len()), chance.bits().to_le_bytes()[0]),
-            4 if !bytes.is_empty() => drop(bytes.remove(at)),
-            _ => {
-                let part = bytes[at.min(bytes.len())..].to_vec();
-                bytes.extend(part.into_iter().take(40));
-            }
-        }
-    }
-    bytes
+    mutants(&[valid.to_vec()], |_, bytes| read(bytes));
 }
 
 /// A body and the state that it makes.
@@ -114,18 +81,4 @@ fn names() {
                 || ResourceName::new(&text).is_err()
         );
     });
-}
-
-#[test]
-fn histories() {
-    let records = run(&Options { keep: true, most_faults: Some(2), ..Options::of(1) }).records;
-    let lines: Vec<String> = records.iter().take(40).map(to_json).collect();
-    feed(lines.join("\n").as_bytes(), |bytes| drop(check_lines(bytes, Checker::default())));
-}
-
-fn to_json(record: &leasehold_history::Record) -> String {
-    let dir = tempfile::tempdir().unwrap();
-    let file = dir.path().join("one.jsonl");
-    leasehold_history::Writer::create(&file).unwrap().write(record).unwrap();
-    std::fs::read_to_string(file).unwrap().trim_end().to_owned()
 }

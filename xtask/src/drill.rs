@@ -45,9 +45,41 @@ const DRILLS: &[Drill] = &[
         line: || whole("e2e", &["full_disk::".into(), "stall::".into()]),
     },
     Drill {
+        name: "clock-steps",
+        argument: "SECONDS",
+        about: "the wall clock steps by an hour all the time, the other clocks with every restart (F10)",
+        variable: "LEASEHOLD_SECONDS",
+        default: "120",
+        line: || whole("e2e", &["clock_steps::".into()]),
+    },
+    Drill {
+        name: "retries",
+        argument: "CALLS",
+        about: "a proxy loses half of the answers: what is asked again happens once (F11)",
+        variable: "LEASEHOLD_CALLS",
+        default: "1000000",
+        line: || whole("e2e", &["retries::".into()]),
+    },
+    Drill {
+        name: "watchers",
+        argument: "EVENTS",
+        about: "watchers that read late, or hang up and come back all the time (F12)",
+        variable: "LEASEHOLD_EVENTS",
+        default: "1000000",
+        line: || whole("e2e", &["watchers::".into()]),
+    },
+    Drill {
         name: "malformed",
         argument: "SECONDS",
-        about: "mutated facts, snapshots, names and histories; so long for each",
+        about: "mutated bodies, frames, configuration, audit exports and histories; so long for each (F14)",
+        variable: "LEASEHOLD_FUZZ_SECONDS",
+        default: "60",
+        line: || whole("e2e", &["malformed::".into()]),
+    },
+    Drill {
+        name: "malformed-journal",
+        argument: "SECONDS",
+        about: "mutated facts, snapshots and names; so long for each (F14)",
         variable: "LEASEHOLD_FUZZ_SECONDS",
         default: "60",
         line: || Line::cargo("test --release -p leasehold-sim --test malformed -- --nocapture"),
@@ -72,6 +104,14 @@ const DRILLS: &[Drill] = &[
             Line::cargo("test -p leasehold-cli --all-features --test elect -- --nocapture a_rolling_restart")
                 .env("LEASEHOLD_STRICT", "1")
         },
+    },
+    Drill {
+        name: "race",
+        argument: "SECONDS",
+        about: "64 writers with random tokens race on one resource, on every kind of fence; so long for each",
+        variable: "LEASEHOLD_RACE_SECONDS",
+        default: "10",
+        line: || Line::cargo("test -p leasehold-fence --all-features --tests -- --test-threads 1"),
     },
     Drill {
         name: "zombie-client",

@@ -90,6 +90,11 @@ const NEEDS: &[Need] = &[
         why: "the etcd fence seen from outside",
     },
     Need {
+        sign: Sign::Program("faketime"),
+        source: Source::Debian("faketime"),
+        why: "a wall clock that steps",
+    },
+    Need {
         sign: Sign::Program("systemd-analyze"),
         source: Source::Debian("systemd"),
         why: "the unit under deploy/",

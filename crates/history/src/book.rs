@@ -1,20 +1,20 @@
 //! What was learnt from the records so far. It judges nothing; the functions in `promises` do.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::fold::QuickMap;
 use crate::lease::{Ending, Holder, Lease, Life, Mark, Resource};
 use crate::record::{Answer, At, Call, Change, Hash, Id, Mode, Record};
 
 /// See the module. Maps are only looked up by key, so that their order never matters.
 #[derive(Debug, Default)]
 pub struct Book {
-    pub(crate) ops: HashMap<u64, Op>,
-    pub(crate) leases: HashMap<Id, Lease>,
-    pub(crate) lives: HashMap<Id, Life>,
-    pub(crate) resources: HashMap<Arc<str>, Resource>,
+    pub(crate) ops: QuickMap<u64, Op>,
+    pub(crate) leases: QuickMap<Id, Lease>,
+    pub(crate) lives: QuickMap<Id, Life>,
+    pub(crate) resources: QuickMap<Arc<str>, Resource>,
     /// Where each lease is, so that its end finds it.
-    places: HashMap<Id, Arc<str>>,
+    places: QuickMap<Id, Arc<str>>,
     /// In the order of time.
     pub(crate) claims: Vec<Claimed>,
     pub(crate) last_slot: Option<LastSlot>,
@@ -25,21 +25,21 @@ pub struct Book {
     /// The newest epoch that served somebody.
     pub(crate) told_epoch: (u64, Mark),
     /// Whose tokens were told.
-    pub(crate) tokens: HashMap<u64, (Id, Mark)>,
-    pub(crate) clients: HashMap<Arc<str>, (u64, Mark)>,
-    pub(crate) fences: HashMap<Arc<str>, (u64, Mark)>,
-    pub(crate) seen: HashMap<Arc<str>, (u64, Mark)>,
-    pub(crate) streams: HashMap<Arc<str>, Position>,
+    pub(crate) tokens: QuickMap<u64, (Id, Mark)>,
+    pub(crate) clients: QuickMap<Arc<str>, (u64, Mark)>,
+    pub(crate) fences: QuickMap<Arc<str>, (u64, Mark)>,
+    pub(crate) seen: QuickMap<Arc<str>, (u64, Mark)>,
+    pub(crate) streams: QuickMap<Arc<str>, Position>,
     /// What watchers were shown, in the order of the file; kept where no commits say what there was to show.
     pub(crate) shown: Vec<Shown>,
     /// By slot: how many journaled events came before it, and how many it has.
-    pub(crate) events: HashMap<u64, (u64, u32)>,
+    pub(crate) events: QuickMap<u64, (u64, u32)>,
     events_total: u64,
     /// When an operator took a token away, as committed; and when operators asked for it, by resource.
-    pub(crate) forced: HashMap<u64, At>,
-    pub(crate) forces: HashMap<Arc<str>, Vec<At>>,
+    pub(crate) forced: QuickMap<u64, At>,
+    pub(crate) forces: QuickMap<Arc<str>, Vec<At>>,
     /// The largest audit number that anybody had been told when a force-release was first asked for.
-    forced_first: HashMap<Id, (u64, Mark)>,
+    forced_first: QuickMap<Id, (u64, Mark)>,
     pub(crate) beliefs: Vec<Belief>,
 }
 

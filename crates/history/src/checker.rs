@@ -72,8 +72,12 @@ impl Checker {
     /// The promise that this record shows to be broken.
     pub fn take(&mut self, record: &Record) -> Result<(), Violation> {
         let index = self.records;
+        let op = before::attempt(&self.book, record);
         for promise in before::of(record) {
-            self.examine(*promise, |book| before::check(*promise, book, index, record))?;
+            if self.judges(*promise) {
+                let looked = before::check(*promise, &self.book, op, index, record)?;
+                self.examined[*promise as usize] += looked;
+            }
         }
         match record {
             Record::Invoke { .. } => self.unanswered += 1,
@@ -91,24 +95,17 @@ impl Checker {
     /// The first broken promise.
     pub fn finish(mut self) -> Result<Verdict, Violation> {
         for promise in at_end::ALL {
-            self.examine(promise, |book| at_end::check(promise, book))?;
+            if self.judges(promise) {
+                self.examined[promise as usize] += at_end::check(promise, &self.book)?;
+            }
         }
         let examined = Promise::ALL.into_iter().zip(self.examined).collect();
         let unknown = u64::try_from(self.unanswered).unwrap_or(0);
         Ok(Verdict { records: self.records, examined, unknown })
     }
 
-    fn examine(
-        &mut self,
-        promise: Promise,
-        check: impl FnOnce(&Book) -> Result<u64, Violation>,
-    ) -> Result<(), Violation> {
+    fn judges(&self, promise: Promise) -> bool {
         let rests_on_drift = matches!(promise, Promise::S9 | Promise::S10);
-        if !self.promises.has(promise) || (rests_on_drift && !self.drift_holds) {
-            return Ok(());
-        }
-        let looked = check(&self.book)?;
-        self.examined[promise as usize] += looked;
-        Ok(())
+        self.promises.has(promise) && (self.drift_holds || !rests_on_drift)
     }
 }

@@ -13,6 +13,7 @@
 mod book;
 mod checker;
 mod file;
+mod fold;
 mod lease;
 mod promise;
 mod promises;

@@ -1,7 +1,7 @@
 //! Which promises a record can break, as seen before it is taken in.
 
 use super::{Check, clients, journal};
-use crate::book::Book;
+use crate::book::{Book, Op};
 use crate::promise::Promise;
 use crate::record::Record;
 
@@ -17,8 +17,16 @@ pub(crate) fn of(record: &Record) -> &'static [Promise] {
     }
 }
 
-/// Asks the function of one promise.
-pub(crate) fn check(promise: Promise, book: &Book, index: u64, record: &Record) -> Check {
+/// The attempt that a record answers, unless it was answered before.
+pub(crate) fn attempt<'a>(book: &'a Book, record: &Record) -> Option<&'a Op> {
+    match record {
+        Record::Answer { op, .. } => book.ops.get(op).filter(|op| !op.answered),
+        _ => None,
+    }
+}
+
+/// Asks the function of one promise. `op` is the [`attempt`] that an answer is about.
+pub(crate) fn check(promise: Promise, book: &Book, op: Option<&Op>, index: u64, record: &Record) -> Check {
     match (promise, record) {
         (Promise::S1, Record::Commit { changes, .. }) => journal::holds_are_disjoint(book, index, changes),
         (Promise::S2, Record::Commit { changes, .. }) => journal::tokens_grow(book, index, changes),
@@ -37,8 +45,8 @@ pub(crate) fn check(promise: Promise, book: &Book, index: u64, record: &Record) 
         (Promise::S4, Record::Fence { fence, token, admitted, .. }) => {
             clients::fences_never_go_back(book, index, fence, *token, *admitted)
         }
-        (promise, Record::Answer { at, op, epoch, answer }) => {
-            let Some(op) = book.ops.get(op).filter(|op| !op.answered) else { return Ok(0) };
+        (promise, Record::Answer { at, epoch, answer, .. }) => {
+            let Some(op) = op else { return Ok(0) };
             match promise {
                 Promise::S2 => clients::tokens_are_of_one_lease(book, op, index, answer),
                 Promise::S3 => clients::tokens_follow_asking(op, index, answer),
