@@ -10,7 +10,7 @@ mod support;
 #[tokio::test]
 async fn the_store_in_memory_keeps_the_contract() {
     store(&MemoryStore::default()).await;
-    run(&CasLines(CasFence::new(support::Yielding(MemoryStore::default()))), support::seed()).await;
+    support::suite(&CasLines(CasFence::new(support::Yielding(MemoryStore::default())))).await;
 }
 
 /// What goes wrong between the fence and its store.

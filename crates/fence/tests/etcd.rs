@@ -7,10 +7,10 @@ mod support;
 use std::time::Duration;
 
 use leasehold_fence::cas::CasError;
-use leasehold_fence::conformance::{CasLines, Race, agreement, cases, race, store};
+use leasehold_fence::conformance::{CasLines, agreement, cases, race, store};
 use leasehold_fence::etcd::{EtcdFence, Operation};
 use leasehold_fence::{Fence, FenceError};
-use support::{grant, name, seed, word};
+use support::{grant, name, race_of, seed, word};
 use tonic::transport::Endpoint;
 
 fn connect(url: &str) -> EtcdFence {
@@ -34,7 +34,7 @@ async fn the_transaction_keeps_the_contract() {
     cases(&lines).await;
     agreement(&lines, seed()).await;
     // Each write of a racing compare-and-set is tried many times: fewer writes, as many writers.
-    race(&lines, seed(), Race { writers: 64, writes: 3 }).await;
+    race(&lines, seed(), race_of(3)).await;
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use object_store::client::{
 };
 use object_store::memory::InMemory;
 use object_store::{ClientOptions, RetryConfig};
-use support::{Yielding, grant, name, seed, word};
+use support::{Yielding, grant, name, seed, suite, word};
 
 fn objects() -> Objects {
     Objects::new(Arc::new(InMemory::new()), "fenced/things".into())
@@ -74,7 +74,7 @@ async fn a_claim_changes_the_version_even_if_the_value_stays() {
 
 #[tokio::test]
 async fn content_tags_keep_the_contract() {
-    run(&CasLines(CasFence::new(Yielding(ContentTags::default()))), seed()).await;
+    suite(&CasLines(CasFence::new(Yielding(ContentTags::default())))).await;
 }
 
 /// Requests over plain HTTP, without a client of TLS.

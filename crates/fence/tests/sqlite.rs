@@ -10,7 +10,7 @@ use leasehold_fence::conformance::{Protected, run};
 use leasehold_fence::sql::{Dialect, TableName, ddl};
 use leasehold_fence::{Ask, Fence, Grant, sqlite};
 use rusqlite::{Connection, TransactionBehavior};
-use support::{Suite, failure, grant, name, seed, unknown, word};
+use support::{Suite, failure, grant, name, seed, suite, unknown, word};
 use tempfile::TempDir;
 
 struct File(TempDir);
@@ -75,7 +75,7 @@ const LINES: &str = "CREATE TABLE lines (id INTEGER PRIMARY KEY AUTOINCREMENT, f
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_fence_table_keeps_the_contract() {
-    run(&FenceTable(File::new().with(LINES)), seed()).await;
+    suite(&FenceTable(File::new().with(LINES))).await;
 }
 
 /// Connections of many threads at one file: the race of the suite, with real threads.

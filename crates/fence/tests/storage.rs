@@ -68,7 +68,8 @@ async fn the_late_writer_is_refused() {
     assert_eq!(resource, r#"{"resourceId":"books","highestToken":34,"writes":1}"#);
     let metrics = get(&format!("{url}/metrics")).await.body;
     assert!(metrics.contains("fencing_reject_total{prefix=\"books\",result=\"stale\"} 2"), "{metrics}");
-    let timed = metrics.lines().find_map(|line| line.strip_prefix("fencing_check_seconds_count{prefix=\"books\"} "));
+    let timed =
+        metrics.lines().find_map(|line| line.strip_prefix("fencing_check_seconds_count{prefix=\"books\"} "));
     assert!(timed.unwrap().parse::<u64>().unwrap() >= 5, "every ask is timed: {metrics}");
 }
 

@@ -21,7 +21,8 @@ struct Place {
 impl Place {
     /// With these keys, the first of which signs.
     fn new(keys: &[char]) -> Self {
-        let place = Self { directory: tempfile::tempdir().unwrap(), upstream: format!("http://{}", service()) };
+        let place =
+            Self { directory: tempfile::tempdir().unwrap(), upstream: format!("http://{}", service()) };
         place.write_keys(keys);
         let config = format!("signing_keys = {:?}\n", place.keys());
         fs::write(place.path().join("leasehold.toml"), config).unwrap();
@@ -79,8 +80,7 @@ fn is_refused(answer: &Answer, why: &str) -> bool {
 
 /// The lease id and the signed token of a new grant.
 fn acquire(service: &Serving, resource: &str) -> (String, String) {
-    let grant =
-        json(&["acquire", resource, "--ttl", "5m", "--server", &service.url, "--output", "json"]);
+    let grant = json(&["acquire", resource, "--ttl", "5m", "--server", &service.url, "--output", "json"]);
     (text(&grant["leaseId"]), text(&grant["signedToken"]))
 }
 
@@ -133,7 +133,9 @@ fn keys_rotate_without_a_gap() {
         let signed = text(&renewed()["locks"][0]["signedToken"]);
         signed.starts_with("lh1.b.").then_some(signed)
     });
-    until("the fence to know the new key", PATIENCE, || (put(&fence, "2026", &new).status == 200).then_some(()));
+    until("the fence to know the new key", PATIENCE, || {
+        (put(&fence, "2026", &new).status == 200).then_some(())
+    });
     assert_eq!(put(&fence, "2026", &old).status, 200, "the old key still checks");
     let show = "echo $LEASEHOLD_SIGNED_TOKEN";
     let run = leasehold(&["run", "books/2027", "--server", &service.url, "--", "sh", "-c", show]).output();
@@ -154,7 +156,8 @@ fn what_was_granted_before_a_recovery_does_not_count_after_it() {
     let service = place.service();
     let (lease, before) = acquire(&service, "books/2026");
     service.kill();
-    let recover = ["recover", "--data", &place.data(), "--actor", "ada", "--reason", "practice", "--output", "json"];
+    let recover =
+        ["recover", "--data", &place.data(), "--actor", "ada", "--reason", "practice", "--output", "json"];
     assert_eq!(json(&recover)["generation"], 2);
     let (service, fence) = (place.service(), place.fence(&["--least-generation", "2"]));
     assert!(is_refused(&put(&fence, "2026", &before), "of generation 1 before 2"));
@@ -172,7 +175,9 @@ fn without_usable_keys_nothing_starts() {
     let place = Place::new(&['a']);
     fs::write(place.keys(), "a 12\n").unwrap();
     let config = place.path().join("leasehold.toml");
-    let serve = leasehold(&["serve", "--config", config.to_str().unwrap(), "--data", &place.data()]).output().unwrap();
+    let serve = leasehold(&["serve", "--config", config.to_str().unwrap(), "--data", &place.data()])
+        .output()
+        .unwrap();
     assert_eq!(serve.status.code(), Some(78), "{serve:?}");
     assert!(String::from_utf8_lossy(&serve.stderr).contains("signing_keys"), "{serve:?}");
     let keys = place.keys();

@@ -1,12 +1,14 @@
 //! Many writers with random tokens at one fence, at the same time.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use futures_util::future::join_all;
 use leasehold_types::{FencingToken, ResourceName};
 
 use super::random::Random;
 use super::{Outcome, Protected};
+use crate::rollout::Timer;
 use crate::{Fence, FenceError, Grant, Rejection};
 
 /// How hard to race.
@@ -14,13 +16,15 @@ use crate::{Fence, FenceError, Grant, Rejection};
 pub struct Race {
     /// Writers at the same time.
     pub writers: u64,
-    /// Writes of each.
+    /// Writes of each, at least.
     pub writes: u64,
+    /// Everybody goes on for this long.
+    pub lasting: Duration,
 }
 
 impl Default for Race {
     fn default() -> Self {
-        Self { writers: 64, writes: 8 }
+        Self { writers: 64, writes: 8, lasting: Duration::ZERO }
     }
 }
 
@@ -40,7 +44,7 @@ pub async fn race(protected: &impl Protected, seed: u64, race: Race) {
     let name = ResourceName::new(&format!("race/{seed}")).expect("a valid name");
     let fence = &Fence::of(&name);
     let writers =
-        (0..race.writers).map(|n| writer(protected, fence, Random::new(seed ^ (n << 32)), n, race.writes));
+        (0..race.writers).map(|n| writer(protected, fence, Random::new(seed ^ (n << 32)), n, race));
     let mut writes: Vec<Write> = join_all(writers).await.into_iter().flatten().collect();
     writes.push(last(protected, fence, &writes).await);
     let lines = protected.lines(fence).await;
@@ -55,10 +59,13 @@ async fn writer(
     fence: &Fence,
     mut random: Random,
     n: u64,
-    writes: u64,
+    race: Race,
 ) -> Vec<Write> {
-    let mut done = Vec::new();
-    for write in 0..writes {
+    let (mut done, begun) = (Vec::new(), Timer::start());
+    for write in 0.. {
+        if write >= race.writes && begun.elapsed() >= race.lasting {
+            break;
+        }
         let token = 1 + write * 8 + random.below(24);
         let line = format!("{token} {n} {write}");
         let grant = grant(fence, token);

@@ -48,9 +48,9 @@ use tokio::net::TcpListener;
 use crate::http::problem;
 use crate::metrics::FenceMetrics;
 use crate::rollout::Rollout;
-use crate::signed::Checker;
 pub use crate::serve::Limits;
 use crate::serve::{self, Body};
+use crate::signed::Checker;
 
 /// What becomes of writing requests that no rule of [`Naming`] fits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]

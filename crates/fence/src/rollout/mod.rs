@@ -11,7 +11,7 @@ mod overrides;
 #[cfg(feature = "shared-rollout")]
 pub mod shared;
 mod stage;
-#[cfg(any(feature = "_sql", feature = "http"))]
+#[cfg(any(feature = "_sql", feature = "conformance", feature = "http"))]
 mod timer;
 
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub use counters::Counters;
 use leasehold_types::{ResourceName, WallTime};
 pub use overrides::{InvalidOverride, Override};
 pub use stage::{Percent, Stage};
-#[cfg(any(feature = "_sql", feature = "http"))]
+#[cfg(any(feature = "_sql", feature = "conformance", feature = "http"))]
 pub(crate) use timer::Timer;
 
 use crate::{Ask, Fence, FenceError, Rejection};

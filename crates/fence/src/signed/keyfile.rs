@@ -113,7 +113,8 @@ mod tests {
         let wrong = |text: &str| text.parse::<Keyring>().err();
         assert_eq!(wrong("# nothing\n"), Some(InvalidKeys::Empty));
         let secret = "f".repeat(64);
-        for line in ["a".to_owned(), format!("a {}", &secret[1..]), format!("a {secret}0"), format!("ä {secret}")]
+        for line in
+            ["a".to_owned(), format!("a {}", &secret[1..]), format!("a {secret}0"), format!("ä {secret}")]
         {
             let error = wrong(&format!("\n{line}\n")).unwrap();
             assert_eq!(error, InvalidKeys::Line(2), "{line}");

@@ -3,7 +3,9 @@
 #![allow(dead_code, reason = "each test file uses its own part of it")]
 
 use leasehold_fence::cas::{CompareAndSet, Versioned};
-use leasehold_fence::conformance::{Failure, Outcome, Race};
+use std::time::Duration;
+
+use leasehold_fence::conformance::{Failure, Outcome, Protected, Race, race, run};
 use leasehold_fence::{FenceError, Grant};
 use leasehold_types::{FencingToken, ResourceName};
 
@@ -20,10 +22,27 @@ pub(crate) fn grant(resource: &str, token: u64) -> Grant {
     Grant::exclusive(name(resource), FencingToken::new(token).expect("a valid token"))
 }
 
-/// A race of 64 writers: a second or so, or as many writes each as `LEASEHOLD_RACE_WRITES` says.
+/// A race of 64 writers: a second or so, or as long as `LEASEHOLD_RACE_SECONDS` says.
 pub(crate) fn race_length() -> Race {
-    let asked = std::env::var("LEASEHOLD_RACE_WRITES").ok();
-    Race { writers: 64, writes: asked.map_or(30, |writes| writes.parse().expect("a number of writes")) }
+    race_of(30)
+}
+
+/// The same with so many writes of each at least.
+pub(crate) fn race_of(writes: u64) -> Race {
+    Race { writers: 64, writes, lasting: asked_seconds().unwrap_or_default() }
+}
+
+fn asked_seconds() -> Option<Duration> {
+    let asked = std::env::var("LEASEHOLD_RACE_SECONDS").ok()?;
+    Some(Duration::from_secs(asked.parse().expect("a number of seconds")))
+}
+
+/// The whole suite, whose race is short; and a long one where that was asked for.
+pub(crate) async fn suite(protected: &impl Protected) {
+    run(protected, seed()).await;
+    if asked_seconds().is_some() {
+        race(protected, seed() + 1, race_length()).await;
+    }
 }
 
 /// The adapter's error as the suite's.
