@@ -102,6 +102,8 @@ impl History {
         write_the_end(&story, &leases, held, micros(end));
         let mut found: Vec<String> = story.verdict().err().into_iter().collect();
         found.extend(not_as_told(&leases, held));
+        found.extend(epochs_mixed(&entries));
+        found.extend(ended_early(&entries));
         found
     }
 }
@@ -146,12 +148,15 @@ impl Entry {
             (_, Told::Failed(_)) => Recorded::Failed,
             (_, Told::Unknown) => Recorded::Unknown,
         };
-        let epoch = match self.told {
+        story.add(&Record::Invoke { at: micros(self.at), op, client: self.lease.as_str().into(), call });
+        story.add(&Record::Answer { at: micros(self.answered), op, epoch: self.epoch(), answer });
+    }
+
+    fn epoch(&self) -> Option<u64> {
+        match self.told {
             Told::Done { epoch, .. } => Some(epoch),
             _ => None,
-        };
-        story.add(&Record::Invoke { at: micros(self.at), op, client: self.lease.as_str().into(), call });
-        story.add(&Record::Answer { at: micros(self.answered), op, epoch, answer });
+        }
     }
 }
 
@@ -243,6 +248,52 @@ fn not_as_told(leases: &[Lease], held: &BTreeMap<String, u64>) -> Vec<String> {
     found
 }
 
+/// S17: one node grants at a time. Tokens are given out in the order of the journal, so those of an epoch are all smaller
+/// than those of the next one. A lease that was asked for twice says nothing: the node that answers need not be the one
+/// that granted.
+fn epochs_mixed(entries: &[Entry]) -> Vec<String> {
+    let acquires = || entries.iter().filter(|entry| entry.asked == Asked::Acquire);
+    let mut asked: BTreeMap<&str, usize> = BTreeMap::new();
+    acquires().for_each(|entry| *asked.entry(&entry.lease).or_default() += 1);
+    let mut granted: Vec<(u64, u64)> = acquires()
+        .filter(|entry| asked[entry.lease.as_str()] == 1)
+        .filter_map(|entry| match entry.told {
+            Told::Done { token, epoch, .. } => Some((token, epoch)),
+            _ => None,
+        })
+        .collect();
+    granted.sort_unstable();
+    let mixed = |pair: &[(u64, u64)]| {
+        let ((token, epoch), (next, older)) = (pair[0], pair[1]);
+        (older < epoch).then(|| {
+            format!("S17: token {next} was granted in epoch {older}, after {token} in epoch {epoch}")
+        })
+    };
+    granted.windows(2).filter_map(mixed).collect()
+}
+
+/// S9: a client that renews in time keeps its lease, whatever happens to the nodes; also one that gives it back later.
+fn ended_early(entries: &[Entry]) -> Vec<String> {
+    let mut promised: BTreeMap<&str, Duration> = BTreeMap::new();
+    let mut found = Vec::new();
+    for entry in entries {
+        let lease = entry.lease.as_str();
+        match (entry.asked, &entry.told) {
+            (Asked::Release, _) => {
+                promised.remove(lease);
+            }
+            (_, Told::Done { ttl_ms, .. }) => {
+                promised.insert(lease, entry.at + Duration::from_millis(*ttl_ms));
+            }
+            (_, Told::Gone(_)) if promised.get(lease).is_some_and(|until| entry.answered < *until) => {
+                found.push(format!("S9: ended before its time: {entry:?}"));
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -293,6 +344,8 @@ mod tests {
         finds("S6", &[entry(Asked::Acquire, "a", (0, 1), failed)], &[("r", 1)]);
         let zombie = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), done(1, 0))];
         finds("S17", &zombie, &[("r", 1)]);
+        let two = [granted("a", (0, 9), 2), entry(Asked::Acquire, "b", (0, 9), done(1, 2))];
+        finds("S17: token", &two, &[]);
         let renewed = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), done(2, 1))];
         finds("S2", &renewed, &[("r", 1)]);
         let gone = [granted("a", (0, 1), 1), entry(Asked::Renew, "a", (2, 3), Told::Gone("expired".into()))];
@@ -302,8 +355,9 @@ mod tests {
 
     #[test]
     fn a_lease_that_nobody_renewed_in_time_may_end() {
+        let granted = Told::Done { token: 1, ttl_ms: 15_000, epoch: 1 };
         let entries = [
-            entry(Asked::Acquire, "a", (0, 1), done(1, 1)),
+            entry(Asked::Acquire, "a", (0, 1), granted),
             entry(Asked::Renew, "a", (20_000, 20_001), Told::Gone("expired".into())),
             entry(Asked::Release, "a", (20_002, 20_003), Told::Gone("expired".into())),
         ];
