@@ -29,7 +29,7 @@ fn of_grant(
     ttl: Option<Ttl>,
     (sharing, class, max_hold_ms, lock_delay_ms): (Sharing, Class, Option<u64>, u64),
 ) -> u64 {
-    let mut encoder = Encoder::default();
+    let mut encoder = encoder();
     encoder.text(resource.as_str());
     encoder.optional(session, |encoder, id| encoder.bytes16(id.as_bytes()));
     encoder.optional(ttl, |encoder, ttl| encoder.number(ttl.ms()));
@@ -42,7 +42,7 @@ fn of_grant(
 
 /// Of a session's opening.
 pub(crate) fn of_opening(owner: &OwnerId, ttl: Ttl, labels: &Labels) -> u64 {
-    let mut encoder = Encoder::default();
+    let mut encoder = encoder();
     encoder.text(owner.as_str());
     encoder.number(ttl.ms());
     encoder.labels(labels);
@@ -65,12 +65,17 @@ fn of_forcing(
     skip_lock_delay: bool,
     operator: &Operator,
 ) -> u64 {
-    let mut encoder = Encoder::default();
+    let mut encoder = encoder();
     encoder.text(resource.as_str());
     encoder.force_target(target);
     encoder.flag(skip_lock_delay);
     encoder.operator(operator);
     short(encoder)
+}
+
+/// Room for what is hashed of nearly every command: growing it step by step would cost as much as the hash.
+fn encoder() -> Encoder {
+    Encoder::over(Vec::with_capacity(128))
 }
 
 fn short(encoder: Encoder) -> u64 {
