@@ -143,7 +143,10 @@ mod tests {
         assert_eq!(shown(&[], None), DEFAULT);
         assert_eq!(shown(&[], Some("http://a:1, http://b:2")), "http://a:1, http://b:2");
         assert_eq!(shown(&["http://c:3"], Some("http://a:1")), "http://c:3");
-        assert_eq!(shown(&["http://c:3,http://d:4", "http://e:5"], None), "http://c:3, http://d:4, http://e:5");
+        assert_eq!(
+            shown(&["http://c:3,http://d:4", "http://e:5"], None),
+            "http://c:3, http://d:4, http://e:5"
+        );
     }
 
     #[test]
