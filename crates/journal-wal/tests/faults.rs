@@ -4,11 +4,17 @@
 
 mod kit;
 
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use kit::{append, append_all, install, is_suffix, now, open, read_all, tail_of, tiny};
-use leasehold_journal::{Committed, Confirmation, Outcome, Room, Tail};
-use leasehold_journal_wal::disk::{Fault, MemoryDisk, Op};
+use kit::{append, append_all, batch, claim, install, is_suffix, now, open, read_all, tail_of, tiny};
+use leasehold_journal::{
+    Committed, Confirmation, Directory, Journal as _, Opened, Outcome, Room, Tail, chain,
+};
+use leasehold_journal_wal::disk::{Disk, DiskFile, Fault, LockError, MemoryDisk, Op, Suitability};
+use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_types::Slot;
 
 /// Opens, appends over several segments, stores a snapshot, appends again. Stops at the first failure. What was
@@ -144,4 +150,76 @@ fn a_snapshot_on_a_full_disk_uses_the_reserve_and_makes_room() {
     assert_eq!(install(&mut opened, at, &[&[1; 300]], at.slot.next()), Outcome::Committed);
     assert_eq!(opened.writer.room(), Room::Plenty, "there is room again");
     append_all(&mut opened, at, 10, 1_000);
+}
+
+/// A disk on which it takes a while to give a segment its name.
+struct SlowRename(MemoryDisk);
+
+impl Disk for SlowRename {
+    fn lock(&self) -> Result<Box<dyn Send + Sync>, LockError> {
+        self.0.lock()
+    }
+    fn suitability(&self) -> io::Result<Suitability> {
+        self.0.suitability()
+    }
+    fn identity(&self) -> io::Result<Directory> {
+        self.0.identity()
+    }
+    fn names(&self) -> io::Result<Vec<String>> {
+        self.0.names()
+    }
+    fn create(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.0.create(name)
+    }
+    fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.0.open(name)
+    }
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        if to.starts_with("segment-") {
+            std::thread::park_timeout(Duration::from_millis(5));
+        }
+        self.0.rename(from, to)
+    }
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.0.remove(name)
+    }
+    fn sync(&self) -> io::Result<()> {
+        self.0.sync()
+    }
+    fn path(&self, name: &str) -> String {
+        self.0.path(name)
+    }
+}
+
+/// Snapshots wake the keeper all the time, also while a segment has been taken and still has the name of the next one.
+#[test]
+fn a_keeper_that_wakes_up_while_a_segment_is_taken_does_not_count_it_as_the_next() {
+    let config = WalConfig { background: Background::Thread, ..tiny() };
+    let journal = WalJournal::on(Arc::new(SlowRename(MemoryDisk::new())), config);
+    let Opened { mut writer, mut snapshots, epoch, .. } = now(journal.open(claim())).unwrap();
+    let (committed, done) = (Mutex::new(Tail::default()), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !done.load(Ordering::Relaxed) {
+                let at = *committed.lock().unwrap();
+                if at.slot > Slot(0) && now(snapshots.begin(at)).is_ok() {
+                    now(snapshots.chunk(b"state".as_slice().into())).unwrap();
+                    now(snapshots.install(at.slot));
+                }
+                std::thread::park_timeout(Duration::from_millis(1));
+            }
+        });
+        let mut tail = Tail::default();
+        let outcomes: Vec<Outcome> = (0..60)
+            .map(|_| {
+                let batch = batch(tail, vec![7; 1_200]);
+                let outcome = now(writer.append(&batch));
+                tail = Tail { slot: batch.slot, hash: chain(&batch, epoch) };
+                *committed.lock().unwrap() = tail;
+                outcome
+            })
+            .collect();
+        done.store(true, Ordering::Relaxed);
+        assert!(outcomes.iter().all(|outcome| *outcome == Outcome::Committed), "{outcomes:?}");
+    });
 }
