@@ -10,6 +10,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
+use leasehold_history::{Answer, Call, Checker, Id, Promise, Record};
 use leasehold_testbed::{Shared, moto};
 use serde_json::Value;
 use support::{Serving, leasehold, service};
@@ -90,7 +91,7 @@ fn holds(fenced: impl Fn(usize) -> Vec<String>, unfenced: impl Fn(usize) -> Vec<
         let report = report(output, 0, &format!("{how:?} {:?}", fenced(n)));
         assert_eq!((&report["passed"], &report["lateWrite"]), (&true.into(), &"refused".into()), "{report}");
         assert_eq!(report["found"], "written by worker B", "{report}");
-        assert!(tokens_grow(&report), "{report}");
+        assert_eq!(judged(&report), Ok(()), "{report}");
     }
     for (how, output) in both.iter().zip(without) {
         let report = report(output, 1, &format!("{how:?} without a fence"));
@@ -100,6 +101,7 @@ fn holds(fenced: impl Fn(usize) -> Vec<String>, unfenced: impl Fn(usize) -> Vec<
             "{report}"
         );
         assert_eq!(report["found"], "written by worker A, too late", "{report}");
+        assert_eq!(judged(&report), Err(Promise::S4), "{report}");
     }
 }
 
@@ -107,11 +109,36 @@ fn words(words: &[&str]) -> Vec<String> {
     words.iter().map(|word| (*word).to_owned()).collect()
 }
 
-/// Accepted writes never go down in token (S4).
-fn tokens_grow(report: &Value) -> bool {
-    let timeline = report["timeline"].as_array().unwrap();
-    let accepted = timeline.iter().filter(|entry| entry["event"] == "accepted");
-    accepted.map(|entry| entry["fencingToken"].as_u64().unwrap()).is_sorted()
+/// The timeline as a history, in the eyes of the checker: a successor's token is larger (S3), and writes that the fence
+/// accepts never go down in token (S4).
+fn judged(report: &Value) -> Result<(), Promise> {
+    let (mut checker, mut asked_at) = (Checker::default(), 0);
+    for (n, entry) in (0_u8..).zip(report["timeline"].as_array().unwrap()) {
+        let (at, token) = (1_000 * entry["atMs"].as_u64().unwrap(), entry["fencingToken"].as_u64());
+        let records = match (entry["event"].as_str().unwrap(), token) {
+            ("waits" | "lost", _) => {
+                asked_at = at;
+                Vec::new()
+            }
+            ("acquired", Some(token)) => acquired(n, (asked_at, at), token, report),
+            (event @ ("accepted" | "refused"), Some(token)) => {
+                let fence = report["place"].as_str().unwrap().into();
+                vec![Record::Fence { at, fence, token, admitted: event == "accepted" }]
+            }
+            _ => Vec::new(),
+        };
+        records.iter().try_for_each(|record| checker.take(record)).map_err(|violation| violation.promise)?;
+    }
+    checker.finish().map(drop).map_err(|violation| violation.promise)
+}
+
+/// A worker asked for the lock and was given it. Who asks writes it down when it is answered; the moment counts.
+fn acquired(n: u8, (asked_at, at): (u64, u64), token: u64, report: &Value) -> Vec<Record> {
+    let resource = report["resource"].as_str().unwrap().into();
+    let call = Call::Acquire { resource, lease: Id([n; 16]), session: None };
+    let (op, client) = (u64::from(n), format!("worker {n}").into());
+    let answer = Answer::Granted { token, ttl_ms: report["ttlMs"].as_u64().unwrap() };
+    vec![Record::Invoke { at: asked_at, op, client, call }, Record::Answer { at, op, epoch: None, answer }]
 }
 
 fn on(address: &str) {
