@@ -20,7 +20,7 @@ pub(crate) struct Args {
     /// Write the page with tables and plots to this Markdown file; plots lie beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
-    /// Only workloads whose name contains this
+    /// Only workloads whose name contains this; also `held`, `http`, `growth`, `shield` or `snapshot`
     #[arg(long, value_name = "TEXT")]
     workload: Option<String>,
     /// Only contestants whose name contains one of these
@@ -45,9 +45,27 @@ pub(crate) struct Plan {
     pub(crate) turn: Duration,
     /// Locks that are held at once for the figures about memory and start; 0: those are left out.
     pub(crate) held: usize,
-    /// The growth figures, the HTTP figures, the steady rate and the shield are measured as well.
-    pub(crate) extras: bool,
+    /// What else is measured.
+    pub(crate) extras: Vec<Extra>,
     pub(crate) smoke: bool,
+}
+
+/// What is no contest.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Extra {
+    Http,
+    Growth,
+    Shield,
+    Snapshot,
+}
+
+impl Extra {
+    const ALL: [(Self, &str); 4] = [
+        (Self::Http, "http"),
+        (Self::Growth, "growth"),
+        (Self::Shield, "shield"),
+        (Self::Snapshot, "snapshot"),
+    ];
 }
 
 /// One workload at one number of clients, and who takes part.
@@ -71,9 +89,15 @@ impl Args {
             rounds: self.rounds.unwrap_or(rounds),
             turn: Duration::from_millis(turn_ms),
             held: if everything || self.workload.as_deref() == Some("held") { held } else { 0 },
-            extras: everything && !self.smoke,
+            extras: self.extras(everything),
             smoke: self.smoke,
         }
+    }
+
+    fn extras(&self, everything: bool) -> Vec<Extra> {
+        let named = |name: &str| self.workload.as_deref() == Some(name);
+        let wanted = |(_, name): &(Extra, &str)| named(name) || (everything && !self.smoke);
+        Extra::ALL.into_iter().filter(wanted).map(|(extra, _)| extra).collect()
     }
 
     fn contests(&self) -> Vec<Contest> {

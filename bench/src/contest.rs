@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::args::{Contest, Plan};
+use crate::args::{Contest, Extra, Plan};
 use crate::engines::{Contestant, Engines};
 use crate::growth::{self, Growth};
 use crate::held::{self, Held};
 use crate::http::{self, HttpFigures};
 use crate::measured::Rounds;
 use crate::shield::{self, Shield};
+use crate::snapshot::{self, Snapshots};
 use crate::workload::Workload;
 
 /// A Java virtual machine compiles what it has seen often; before that its figures mean nothing.
@@ -24,6 +25,7 @@ pub(crate) struct Figures {
     pub(crate) http: Option<HttpFigures>,
     pub(crate) growth: Option<Growth>,
     pub(crate) shield: Option<Shield>,
+    pub(crate) snapshots: Option<Snapshots>,
 }
 
 /// Measures everything.
@@ -36,11 +38,14 @@ pub(crate) async fn run(plan: &Plan) -> anyhow::Result<Figures> {
         contests.push((contest.workload, contest.clients, rounds));
     }
     let held = if plan.held > 0 { held::run(plan.held).await? } else { Vec::new() };
-    let mut figures = Figures { contests, held, http: None, growth: None, shield: None };
-    if plan.extras {
-        figures.http = Some(http::run(plan, &mut engines).await?);
-        figures.growth = Some(growth::run(plan).await?);
-        figures.shield = Some(shield::run(&mut engines).await?);
+    let mut figures = Figures { contests, held, http: None, growth: None, shield: None, snapshots: None };
+    for extra in &plan.extras {
+        match extra {
+            Extra::Http => figures.http = Some(http::run(plan, &mut engines).await?),
+            Extra::Growth => figures.growth = Some(growth::run(plan).await?),
+            Extra::Shield => figures.shield = Some(shield::run(&mut engines).await?),
+            Extra::Snapshot => figures.snapshots = Some(snapshot::run().await?),
+        }
     }
     Ok(figures)
 }

@@ -1,4 +1,4 @@
-//! What an acquire costs beside many held locks, many sessions, many waiters, and while a snapshot is made.
+//! What an acquire costs beside many held locks, many sessions, many waiters.
 
 use std::time::Duration;
 
@@ -39,7 +39,11 @@ async fn held(plan: &Plan) -> anyhow::Result<Vec<(usize, f64, f64)>> {
     Ok(figures)
 }
 
-async fn fill(fillers: &mut Vec<StreamLocker>, numbers: std::ops::Range<usize>) -> anyhow::Result<()> {
+/// Lets the clients take the locks with these numbers together.
+pub(crate) async fn fill(
+    fillers: &mut Vec<StreamLocker>,
+    numbers: std::ops::Range<usize>,
+) -> anyhow::Result<()> {
     let count = fillers.len();
     let tasks: Vec<_> = std::mem::take(fillers)
         .into_iter()

@@ -20,8 +20,10 @@ mod http;
 mod instructions;
 mod lockers;
 mod measured;
+mod processes;
 mod report;
 mod shield;
+mod snapshot;
 mod workload;
 
 use std::process::ExitCode;

@@ -11,6 +11,7 @@ use tokio_postgres::Client;
 
 use crate::engines::{Contestant, Engines};
 use crate::lockers::{LeaseholdLocker, Locker as _, Wait, connect_postgres};
+use crate::processes::{number_of, time_and_parent};
 
 /// Writers that want to change the row, once each.
 const WRITERS: usize = 1_000;
@@ -118,16 +119,10 @@ async fn under_lock(mut locker: LeaseholdLocker, client: &Client) -> anyhow::Res
 /// Processor time of a process and its children that live, from the kernel.
 fn cpu(parent: u32) -> Duration {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    let ticks: u64 = processes.filter_map(|entry| ticks_of(&entry.path(), parent)).sum();
-    // The kernel counts in hundredths of a second.
-    Duration::from_millis(ticks * 10)
-}
-
-fn ticks_of(path: &std::path::Path, parent: u32) -> Option<u64> {
-    let stat = std::fs::read_to_string(path.join("stat")).ok()?;
-    let pid: u32 = stat.split(' ').next()?.parse().ok()?;
-    let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-    let ours = pid == parent || fields.get(1)?.parse() == Ok(parent);
-    let time = |field: usize| fields.get(field).and_then(|text| text.parse::<u64>().ok());
-    ours.then(|| Some(time(11)? + time(12)?)).flatten()
+    let ours = processes.filter_map(|entry| {
+        let number = number_of(&entry.path())?;
+        let (time, begun_by) = time_and_parent(&entry.path())?;
+        (number == parent || begun_by == parent).then_some(time)
+    });
+    ours.sum()
 }

@@ -15,7 +15,9 @@ use tonic::transport::Endpoint;
 
 use super::{Locker, Wait};
 
-const TTL_MS: u64 = 60_000;
+/// Longer than any run: nobody keeps these sessions alive.
+const TTL_MS: u64 = 3_600_000;
+const WAIT_MS: u64 = 60_000;
 
 type Asked = (Ask, oneshot::Sender<Outcome>);
 
@@ -114,7 +116,7 @@ impl Locker for StreamLocker {
         let ask = Ask::Acquire(pb::StreamAcquire {
             resource: name.to_owned(),
             lease_id: lease_id.clone(),
-            wait_ms: if wait == Wait::Yes { TTL_MS } else { 0 },
+            wait_ms: if wait == Wait::Yes { WAIT_MS } else { 0 },
             mode: pb::Mode::Exclusive.into(),
             class: pb::Class::Correctness.into(),
             ..pb::StreamAcquire::default()

@@ -9,6 +9,7 @@ use crate::held::Held;
 use crate::http::HttpFigures;
 use crate::measured::Rounds;
 use crate::shield::Shield;
+use crate::snapshot::Snapshots;
 
 /// All of them.
 pub(crate) fn all(figures: &Figures) -> String {
@@ -28,6 +29,9 @@ pub(crate) fn all(figures: &Figures) -> String {
     }
     if let Some(shield) = &figures.shield {
         shielded(shield, &mut text);
+    }
+    if let Some(snapshots) = &figures.snapshots {
+        beside_a_snapshot(snapshots, &mut text);
     }
     text
 }
@@ -115,6 +119,19 @@ fn shielded(shield: &Shield, text: &mut String) {
             way.cpu.as_secs_f64(),
             number(shield.writers as f64 / seconds.max(1e-9)),
         );
+    }
+}
+
+fn beside_a_snapshot(snapshots: &Snapshots, text: &mut String) {
+    let _ = write!(
+        text,
+        "\n### A snapshot of {} held locks, which took {} s\n\n| acquires by 16 tasks | p50 ms | p99 ms | p99.9 ms |\n|---|---:|---:|---:|\n",
+        number(snapshots.held as f64),
+        snapshots.turns
+    );
+    for (when, measured) in [("while it is made", &snapshots.during), ("without one", &snapshots.without)] {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| measured.latency_ms(quantile));
+        let _ = writeln!(text, "| {when} | {p50:.2} | {p99:.2} | {p999:.2} |");
     }
 }
 
