@@ -223,7 +223,7 @@ fn varint(bytes: &mut &[u8]) -> Option<u64> {
 fn fixed(bytes: &mut &[u8], length: usize) -> Option<u64> {
     let (piece, rest) = bytes.split_at_checked(length)?;
     *bytes = rest;
-    Some(piece.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+    Some(piece.iter().rev().fold(0, |number, byte| (number << 8) | u64::from(*byte)))
 }
 
 fn parts(message: &[u8], wanted: u64) -> impl Iterator<Item = &[u8]> {

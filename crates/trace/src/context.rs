@@ -96,7 +96,7 @@ fn hex<const N: usize>(digits: &[u8]) -> Option<[u8; N]> {
     };
     let mut bytes = [0; N];
     for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-        *byte = digit(pair[0])? << 4 | digit(pair[1])?;
+        *byte = (digit(pair[0])? << 4) | digit(pair[1])?;
     }
     Some(bytes)
 }

@@ -108,7 +108,6 @@ async fn flood(world: Arc<World>, stop: Arc<AtomicBool>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[expect(clippy::print_stdout, reason = "a figure for people")]
 async fn a_flood_of_one_tenant_leaves_the_p99_of_another_within_twice() {
     let journal = MemoryJournal::new();
     let world = World::over(journal.clone(), Arc::new(SlowJournal(journal)), |_| {}).await;
