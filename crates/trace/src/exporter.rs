@@ -38,7 +38,9 @@ pub(crate) enum Job {
 
 /// The collector's address makes no sense.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("`{0}` is not the address of a collector, such as http://127.0.0.1:4318; TLS is left to a collector nearby")]
+#[error(
+    "`{0}` is not the address of a collector, such as http://127.0.0.1:4318; TLS is left to a collector nearby"
+)]
 pub struct InvalidEndpoint(String);
 
 /// Where spans are sent.

@@ -75,8 +75,7 @@ impl Tracer {
         }
         let began = now();
         let (attributes, error) = (Vec::new(), None);
-        let span =
-            Span { context, parent, name: name.into(), kind, began, ended: began, attributes, error };
+        let span = Span { context, parent, name: name.into(), kind, began, ended: began, attributes, error };
         Some(OpenSpan::new(self.clone(), span))
     }
 

@@ -77,7 +77,11 @@ fn configurations_of_one_node_are_read() {
         let config = RawConfig::from_toml(&text).unwrap().resolve().unwrap();
         assert_eq!(config.data, Path::new("/var/lib/leasehold"), "{}", file.display());
         assert_eq!((config.protected, config.tls.is_some()), (is_protected, is_protected));
-        assert_eq!(config.listen.ip().is_loopback(), !is_protected, "whoever is reached by others asks who they are");
+        assert_eq!(
+            config.listen.ip().is_loopback(),
+            !is_protected,
+            "whoever is reached by others asks who they are"
+        );
     }
 }
 
