@@ -13,9 +13,10 @@ use leasehold_fence::cas::{CasFence, FileStore, MemoryStore};
 use leasehold_fence::http::{Asked, FenceLayer, Maximum, PostgresMaximum, RedisMaximum, SqliteMaximum};
 use leasehold_fence::redis::RedisFence;
 use leasehold_fence::rollout::{Rollout, Stage};
+use leasehold_fence::signed::{Checker, Key, KeyId, Keyring, Signed};
 use leasehold_fence::sql::{Dialect, ddl};
-use leasehold_types::WallTime;
-use support::name;
+use leasehold_types::{Generation, TenantName, WallTime};
+use support::{grant, name};
 use tower::{Layer, ServiceExt};
 
 fn rollout(stage: Stage) -> Arc<Rollout> {
@@ -139,6 +140,42 @@ async fn a_mistyped_header_is_not_a_missing_one() {
     assert_eq!(send(&layer, "POST", "/books", &permit).await.status(), StatusCode::BAD_REQUEST);
     assert_eq!(send(&layer, "POST", "/books", &[("X-Fencing-Token", "5")]).await.body(), "Some(5)");
     assert_eq!(send(&layer, "POST", "/books", &[]).await.body(), "None");
+}
+
+/// With keys a number proves nothing, and what becomes of it is for the stage to say.
+#[tokio::test]
+async fn signed_tokens_alone_count_where_there_are_keys() {
+    let (ring, tenant) =
+        (Keyring::new(KeyId::new("a").unwrap(), Key::new([7; 32])), TenantName::default_tenant());
+    let sign = |ring: &Keyring, resource: &str, token| {
+        let (tenant, generation) = (tenant.clone(), Generation(1));
+        ring.sign(&Signed { tenant, generation, grant: grant(resource, token) })
+    };
+    let checker = Arc::new(Checker::new(ring.clone(), tenant.clone(), Generation(1)));
+    let (directory, rollout) = (tempfile::tempdir().unwrap(), rollout(Stage::Enforce));
+    let maximum = CasFence::new(FileStore::open(directory.path()).unwrap());
+    let layer = checking(maximum, &rollout).signed(checker.clone());
+    assert_eq!(status(&layer, "/books", &sign(&ring, "books", 34)).await, 200);
+    assert_eq!(status(&layer, "/books", &sign(&ring, "books", 33)).await, 409, "signed, and late");
+    assert_eq!(status(&layer, "/books", &sign(&ring, "other", 99)).await, 409, "of another lock");
+    let refused = send(&layer, "POST", "/books", &[("X-Fencing-Token", "99")]).await;
+    assert_eq!(refused.status(), StatusCode::FORBIDDEN);
+    assert!(refused.body().contains("untrusted_token"), "{}", refused.body());
+    rollout.switch("books", Stage::Shadow);
+    assert_eq!(status(&layer, "/books", "99").await, 200, "a shadow stops nothing");
+    assert_eq!(rollout.status()[0].counters.would_reject, 1);
+
+    let forger = Keyring::new(KeyId::new("a").unwrap(), Key::new([8; 32]));
+    let layer = FenceLayer::extracting(find).signed(checker.clone());
+    assert_eq!(status(&layer, "/books", &sign(&forger, "books", 99)).await, 403);
+    let token = sign(&ring, "books", 34);
+    assert_eq!(send(&layer, "POST", "/books", &[("X-Fencing-Token", &token)]).await.body(), "Some(34)");
+    checker.replace(forger.clone());
+    assert_eq!(status(&layer, "/books", &token).await, 403, "its key is replaced");
+    let lenient = Checker::new(ring, tenant.clone(), Generation(1)).letting_plain_pass();
+    let layer = FenceLayer::extracting(find).signed(Arc::new(lenient));
+    assert_eq!(status(&layer, "/books", "5").await, 200);
+    assert_eq!(status(&layer, "/books", &sign(&forger, "books", 99)).await, 403);
 }
 
 /// From shadow to enforce under load, without a restart: what was answered and what was counted agree.

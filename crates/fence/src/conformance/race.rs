@@ -43,8 +43,7 @@ struct Write {
 pub async fn race(protected: &impl Protected, seed: u64, race: Race) {
     let name = ResourceName::new(&format!("race/{seed}")).expect("a valid name");
     let fence = &Fence::of(&name);
-    let writers =
-        (0..race.writers).map(|n| writer(protected, fence, Random::new(seed ^ (n << 32)), n, race));
+    let writers = (0..race.writers).map(|n| writer(protected, fence, Random::new(seed ^ (n << 32)), n, race));
     let mut writes: Vec<Write> = join_all(writers).await.into_iter().flatten().collect();
     writes.push(last(protected, fence, &writes).await);
     let lines = protected.lines(fence).await;
