@@ -42,8 +42,9 @@ struct Write {
 /// When one of these is not so: says which, and the seed.
 pub async fn race(protected: &impl Protected, seed: u64, race: Race) {
     let name = ResourceName::new(&format!("race/{seed}")).expect("a valid name");
-    let fence = &Fence::of(&name);
-    let writers = (0..race.writers).map(|n| writer(protected, fence, Random::new(seed ^ (n << 32)), n, race));
+    let (fence, begun) = (&Fence::of(&name), &Timer::start());
+    let random = |n: u64| Random::new(seed ^ (n << 32));
+    let writers = (0..race.writers).map(|n| writer(protected, fence, random(n), n, race, begun));
     let mut writes: Vec<Write> = join_all(writers).await.into_iter().flatten().collect();
     writes.push(last(protected, fence, &writes).await);
     let lines = protected.lines(fence).await;
@@ -59,8 +60,9 @@ async fn writer(
     mut random: Random,
     n: u64,
     race: Race,
+    begun: &Timer,
 ) -> Vec<Write> {
-    let (mut done, begun) = (Vec::new(), Timer::start());
+    let mut done = Vec::new();
     for write in 0.. {
         if write >= race.writes && begun.elapsed() >= race.lasting {
             break;
