@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use leasehold_types::{LeaseId, Slot, TenantName};
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
-use crate::config::{ANNOUNCE_EVERY, HALVED_FROM, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Mailbox, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
@@ -126,14 +127,14 @@ impl Desk {
         }
     }
 
-    /// The round before an append that leaves the loop free: half of what waits is enough to begin with, and the other
-    /// half is decided meanwhile. Without that, callers that were all answered by one commit ask again all at once, so
-    /// that the engine stands still while the loop decides and the loop while the engine commits, for ever.
+    /// The round before an append: of so many that wait, half is enough to begin with. Callers that were all answered by
+    /// one commit ask again all at once; then everybody stands still while somebody works, for ever: the journal while
+    /// the loop decides, the loop while an engine commits or while server and clients carry answers and questions.
     ///
     /// Time has to wait for the other half, in which there may be a renewal; so there are never two in succession.
-    pub(crate) fn half_round(&mut self, first: Option<Message>) {
+    pub(crate) fn half_round(&mut self, first: Option<Message>, halved: &RangeInclusive<usize>) {
         let waiting = self.shared.queued();
-        if self.was_half || waiting < HALVED_FROM || !self.state.is_idle() {
+        if self.was_half || !halved.contains(&waiting) || !self.state.is_idle() {
             return self.round(first);
         }
         self.was_half = true;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
-use crate::config::{BEAT, RESOLVE_EVERY, STALL};
+use crate::config::{BEAT, HALVED, HALVED_EMBEDDED, RESOLVE_EVERY, STALL};
 use crate::desk::Desk;
 use crate::keepers::Keepers;
 use crate::state::{Next, Work};
@@ -25,16 +25,13 @@ pub(crate) async fn serve(
     beats: bool,
 ) -> StopReason {
     let mut first = None;
-    // Where a confirmation costs nothing the journal is this machine's, and an append blocks the loop.
-    let is_free_meanwhile = !writer.limits().confirm_is_free;
+    // Where a confirmation costs nothing the journal is this machine's.
+    let halved = if writer.limits().confirm_is_free { HALVED_EMBEDDED } else { HALVED };
     let mut next_beat = desk.monotonic() + BEAT;
     loop {
         let room = writer.room() == Room::Plenty;
         desk.state.set_room(room);
-        match first.take() {
-            woken if is_free_meanwhile => desk.half_round(woken),
-            woken => desk.round(woken),
-        }
+        desk.half_round(first.take(), &halved);
         desk.deliver();
         desk.publish(room);
         keepers.tell(desk);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Reply;
-use leasehold_journal::MemoryJournal;
+use leasehold_journal::{Limits, MemoryJournal};
 use leasehold_node::{Lane, SubmitError};
 
 use super::silence::{Gate, StuckJournal};
@@ -45,18 +45,33 @@ async fn a_batch_is_decided_in_order_and_committed_at_once() {
     assert_eq!(world.handle.status().queued, 0);
 }
 
-#[tokio::test]
-async fn half_of_many_is_committed_first_so_that_the_other_half_is_decided_meanwhile() {
-    let world = World::new().await;
+/// Sends so many acquires at once, checks that they are granted in their order, and gives the sizes of their commits.
+async fn commits_of(world: &World, calls: u8) -> Vec<usize> {
     world.grant("before", 255).await;
     let before = world.seen.batches.lock().unwrap().len();
     let mut lane = world.handle.lane();
-    lane.send((0..200).map(|tag| (tag, acquire(&format!("r{tag}"), tag + 1))));
-    let answers = answered(&mut lane, 200).await;
+    lane.send((0..calls).map(|tag| (tag, acquire(&format!("r{tag}"), tag + 1))));
+    let answers = answered(&mut lane, calls.into()).await;
     let tokens: Vec<u64> = answers.iter().map(|(_, answer)| token(reply(answer))).collect();
-    assert_eq!(tokens, (2..202).collect::<Vec<_>>(), "in their order");
-    assert_eq!(world.seen.batches.lock().unwrap()[before..], [100, 100]);
+    assert_eq!(tokens, (2..u64::from(calls) + 2).collect::<Vec<_>>(), "in their order");
     assert_eq!(world.handle.status().queued, 0);
+    world.seen.batches.lock().unwrap()[before..].to_vec()
+}
+
+#[tokio::test]
+async fn half_of_many_is_committed_first_so_that_the_other_half_is_decided_meanwhile() {
+    assert_eq!(commits_of(&World::new().await, 200).await, [100, 100]);
+    assert_eq!(commits_of(&World::new().await, 64).await, [64], "an engine takes longer for two commits");
+}
+
+#[tokio::test]
+async fn on_this_machine_less_is_halved_and_more_is_not() {
+    for (calls, commits) in [(31, vec![31]), (64, vec![32, 32]), (200, vec![200])] {
+        let journal = MemoryJournal::new();
+        journal.set_limits(Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: true });
+        let world = World::with(journal, |_| {}).await;
+        assert_eq!(commits_of(&world, calls).await, commits);
+    }
 }
 
 #[tokio::test]
