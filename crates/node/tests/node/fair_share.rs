@@ -108,7 +108,7 @@ async fn flood(world: Arc<World>, stop: Arc<AtomicBool>) -> usize {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_flood_of_one_tenant_leaves_the_p99_of_another_within_twice() {
+async fn beside_a_flood_of_one_tenant_another_waits_for_at_most_twice_as_many_commits() {
     let journal = MemoryJournal::new();
     let world = World::over(journal.clone(), Arc::new(SlowJournal(journal)), |_| {}).await;
     let world = Arc::new(world);
