@@ -6,8 +6,8 @@
 //! What fences: every write is a multi that checks a node named by the writer's nonce. A claim removes that node and makes
 //! its own, and ZooKeeper orders the two. The tail is compared by the version of its node.
 //!
-//! What it does not do: encrypt, use ephemeral or sequential nodes, watch. A lost connection is an unknown outcome; the
-//! next attempt is made in a new session.
+//! What it does not do: use ephemeral or sequential nodes, watch. A lost connection is an unknown outcome; the next attempt
+//! is made in a new session.
 
 mod claim;
 mod client;
