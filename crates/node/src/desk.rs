@@ -158,18 +158,19 @@ impl Desk {
         }
     }
 
-    /// Takes a message at once, or puts it in line while tenants share what is taken.
+    /// Takes a message at once, or puts it in line when it is not its turn.
     fn hear(&mut self, message: Message) {
-        let waits = self.turns.is_sharing() || self.turns.is_change(&message);
+        let waits = !self.turns.is_in_order() || self.turns.is_change(&message);
         let message = if waits { self.turns.put(message) } else { Some(message) };
         if let Some(message) = message {
             self.take(message);
         }
     }
 
-    /// What is taken next: in the order of arrival with one tenant, in turn with several.
+    /// What is taken next: in the order of arrival with one tenant, in turn with several. Whoever has had a share is passed
+    /// by everybody who waits behind it.
     fn next_message(&mut self) -> Option<Message> {
-        if !self.turns.is_sharing() {
+        if self.turns.is_in_order() {
             let message = self.inbox.try_recv().ok()?;
             if !self.turns.is_change(&message) {
                 return Some(message);

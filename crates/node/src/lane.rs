@@ -11,9 +11,10 @@ use leasehold_types::TenantName;
 use crate::cell::Answer;
 use crate::config::{PATIENCE, STALL};
 use crate::handle::{may_enter, no_progress};
-use crate::mailbox::{CallBatch, Letter, Mailbox, Passage};
+use crate::mailbox::{BatchedCall, CallBatch, Letter, Mailbox, Passage};
 use crate::seat::Seat;
 use crate::shared::{Message, Shared};
+use crate::turns::SHARE;
 use crate::{Call, Sleep, SubmitError, Trail};
 
 /// Brings many commands to the loop at once, and carries many answers back at once: one wake-up of the loop for a whole
@@ -109,7 +110,8 @@ impl<T> Lane<T> {
         self.pending + self.refused.len()
     }
 
-    /// Sends these calls as one batch. What cannot be taken is answered by the next [`Lane::answers`].
+    /// Sends these calls as one batch; more than 256 as several, so that the calls of other tenants come in between. What
+    /// cannot be taken is answered by the next [`Lane::answers`].
     pub fn send(&mut self, calls: impl IntoIterator<Item = (T, Call)>) {
         self.send_noting(calls.into_iter().map(|(tag, call)| (tag, call, None)));
     }
@@ -119,22 +121,27 @@ impl<T> Lane<T> {
         self.shared = self.seat.shared();
         let arrived = self.shared.clock.read().monotonic;
         let entry = may_enter(&self.shared, arrived);
-        let (mut batch, mut places) = (Vec::new(), Vec::new());
+        let (mut full, mut batch) = (Vec::new(), Vec::new());
         for (tag, call, trail) in calls {
             if let Err(error) = entry.clone().and_then(|()| self.admit(&call)) {
                 self.refused.push((tag, error));
                 continue;
             }
-            let place = self.place(tag, &call, arrived);
-            places.push(place);
-            batch.push((place, call, trail));
+            if batch.len() == SHARE {
+                full.push(std::mem::take(&mut batch));
+            }
+            batch.push((self.place(tag, &call, arrived), call, trail));
         }
-        if batch.is_empty() {
-            return;
+        // All at once, so that the loop knows of all of them when it halves what waits.
+        for calls in full.into_iter().chain(Some(batch).filter(|rest| !rest.is_empty())) {
+            self.send_batch(calls);
         }
+    }
+
+    fn send_batch(&mut self, calls: Vec<BatchedCall>) {
         let passage = Arc::new(Passage::default());
-        let batch = CallBatch::new(batch, Arc::clone(&self.mailbox), Arc::clone(&passage));
-        self.sent.push_back((passage, places));
+        self.sent.push_back((Arc::clone(&passage), calls.iter().map(|(place, ..)| *place).collect()));
+        let batch = CallBatch::new(calls, Arc::clone(&self.mailbox), passage);
         // A batch that meets no loop answers for itself.
         let _ = self.shared.queue.send(Message::Batch(batch));
     }

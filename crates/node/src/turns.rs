@@ -1,7 +1,8 @@
 //! Whose turn it is when several tenants ask: each gets an equal share of every batch, in the order in which it asked.
 //!
-//! With one tenant in sight nothing is kept here and the loop takes what comes as it comes. As soon as a second one is
-//! seen, everything that waits is sorted by tenant, and one call of each is taken in turn; until nothing waits any more.
+//! As long as one tenant asks for no more than a share, nothing is kept here and the loop takes what comes as it comes.
+//! Beyond that, or as soon as a second tenant is seen, everything that waits is sorted by tenant, so that nobody is hidden
+//! behind a flood, and one message of each is taken in turn.
 
 use std::collections::VecDeque;
 
@@ -9,16 +10,24 @@ use leasehold_types::TenantName;
 
 use crate::shared::Message;
 
-/// Calls of one tenant in one batch, while others wait: enough that a commit is worth its while, few enough that deciding
-/// them takes no longer than the commit.
-const SHARE: usize = 256;
+/// Calls of one tenant in one batch, while others ask: enough that a commit is worth its while, few enough that deciding
+/// them takes no longer than the commit. No message brings more: a lane cuts what it sends.
+pub(crate) const SHARE: usize = 256;
+
+/// So many batches after a second tenant was last seen everybody still keeps to its share, since it will ask again: then
+/// it meets small batches, decided and committed in a moment. One that stays alone has the loop for itself soon enough.
+const KEPT: usize = 64;
 
 /// See the module.
 #[derive(Debug, Default)]
 pub(crate) struct Turns {
     lines: VecDeque<Line>,
-    /// The tenant of the last call that was taken.
+    /// The tenant whose calls were last taken as they came.
     last: Option<TenantName>,
+    /// How many of those are in the batch that is being filled.
+    passed: usize,
+    /// Batches for which shares are still kept.
+    kept: usize,
 }
 
 /// What waits of one tenant.
@@ -26,52 +35,63 @@ pub(crate) struct Turns {
 struct Line {
     tenant: TenantName,
     messages: VecDeque<Message>,
+    /// Calls in those messages.
+    calls: usize,
     /// Calls that it may still have in the batch that is being filled.
     left: usize,
 }
 
 impl Turns {
-    /// Whether calls are shared out at present.
-    pub(crate) fn is_sharing(&self) -> bool {
-        !self.lines.is_empty()
+    /// Whether the next message may be taken as it comes, unless it is a change.
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.lines.is_empty() && self.passed < SHARE
     }
 
-    /// Whether this message is of another tenant than the one before: it is then put in line, as everything after it.
+    /// Whether this message is of another tenant than those before it in the batch: it is then put in line, as everything
+    /// after it. Counts it otherwise, since it is taken.
     pub(crate) fn is_change(&mut self, message: &Message) -> bool {
         let Some(tenant) = message.tenant() else { return false };
-        match &self.last {
-            Some(last) if last == tenant => false,
-            Some(_) => {
-                self.last = Some(tenant.clone());
-                true
+        if self.last.as_ref() != Some(tenant) {
+            if self.passed > 0 {
+                return true;
             }
-            None => {
-                self.last = Some(tenant.clone());
-                false
-            }
+            self.last = Some(tenant.clone());
         }
+        self.passed += message.calls();
+        false
     }
 
     /// Puts a call in the line of its tenant; gives back what is no call, and is not shared out.
     pub(crate) fn put(&mut self, message: Message) -> Option<Message> {
         let Some(tenant) = message.tenant() else { return Some(message) };
-        match self.lines.iter_mut().find(|line| line.tenant == *tenant) {
-            Some(line) => line.messages.push_back(message),
-            None => {
-                let tenant = tenant.clone();
-                self.lines.push_back(Line { tenant, messages: VecDeque::from([message]), left: SHARE });
-            }
-        }
+        let line = match self.lines.iter().position(|line| line.tenant == *tenant) {
+            Some(place) => &mut self.lines[place],
+            None => self.open_line(tenant.clone()),
+        };
+        line.calls += message.calls();
+        line.messages.push_back(message);
         None
     }
 
-    /// The next call, of the next tenant that has one and has not had its share of this batch.
+    fn open_line(&mut self, tenant: TenantName) -> &mut Line {
+        let is_last = self.last.as_ref() == Some(&tenant);
+        let had = if is_last { self.passed } else { 0 };
+        if !self.lines.is_empty() || self.passed > had {
+            self.kept = KEPT;
+        }
+        let left = SHARE.saturating_sub(had);
+        self.lines.push_back(Line { tenant, messages: VecDeque::new(), calls: 0, left });
+        self.lines.back_mut().expect("it was just put there")
+    }
+
+    /// The next message, of the next tenant that has one and has not had its share of this batch.
     pub(crate) fn next(&mut self) -> Option<Message> {
         for _ in 0..self.lines.len() {
             let mut line = self.lines.pop_front()?;
-            let message = if line.left > 0 { line.messages.pop_front() } else { None };
+            let message = if self.may_go_on(&line) { line.messages.pop_front() } else { None };
             if let Some(message) = &message {
                 line.left = line.left.saturating_sub(message.calls());
+                line.calls -= message.calls();
             }
             // One that has nothing more to ask leaves the round.
             if !line.messages.is_empty() {
@@ -86,23 +106,30 @@ impl Turns {
 
     /// Whether somebody waits who has not had its share of this batch.
     pub(crate) fn can_go_on(&self) -> bool {
-        self.lines.iter().any(|line| line.left > 0)
+        self.lines.iter().any(|line| self.may_go_on(line))
     }
 
     /// The tenant that waits with the most, or the one that alone was seen of late.
     pub(crate) fn longest(&self) -> Option<&TenantName> {
-        let longest = self.lines.iter().max_by_key(|line| line.messages.len());
+        let longest = self.lines.iter().max_by_key(|line| line.calls);
         longest.map(|line| &line.tenant).or(self.last.as_ref())
     }
 
     /// A new batch begins: everybody has a full share again.
     pub(crate) fn begin_batch(&mut self) {
+        self.passed = 0;
+        self.kept = if self.lines.len() > 1 { KEPT } else { self.kept.saturating_sub(1) };
         self.lines.iter_mut().for_each(|line| line.left = SHARE);
     }
 
     /// Everything that waits.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Message> {
         std::mem::take(&mut self.lines).into_iter().flat_map(|line| line.messages)
+    }
+
+    /// One that is alone need not share.
+    fn may_go_on(&self, line: &Line) -> bool {
+        line.left > 0 || self.kept == 0
     }
 }
 
@@ -122,6 +149,12 @@ mod tests {
         message.tenant().unwrap().to_string()
     }
 
+    /// What the loop takes of a batch, when it may take everything.
+    fn take_batch(turns: &mut Turns) -> Vec<String> {
+        turns.begin_batch();
+        std::iter::from_fn(|| turns.next()).map(|message| tenant(&message)).collect()
+    }
+
     #[test]
     fn a_flood_waits_behind_itself() {
         let mut turns = Turns::default();
@@ -131,14 +164,59 @@ mod tests {
             assert!(turns.put(message("flood")).is_none());
         }
         assert!(turns.put(message("quiet")).is_none());
+        assert_eq!(turns.longest(), message("flood").tenant());
         let first: Vec<_> = (0..3).map(|_| tenant(&turns.next().unwrap())).collect();
         assert_eq!(first, ["flood", "quiet", "flood"]);
         let rest = std::iter::from_fn(|| turns.next()).count();
-        assert_eq!(rest + 2, SHARE, "no more than its share in one batch");
-        turns.begin_batch();
-        assert_eq!(std::iter::from_fn(|| turns.next()).count(), SHARE);
-        assert_eq!(turns.drain().count(), 1_000 - 2 * SHARE);
-        assert!(!turns.is_sharing());
+        assert_eq!(2 + 2 + rest, SHARE, "no more than its share in one batch, with what passed before");
+        assert_eq!(take_batch(&mut turns).len(), SHARE);
+        assert_eq!(turns.drain().count(), 1_000 - (SHARE - 2) - SHARE);
+        assert!(turns.next().is_none());
+    }
+
+    #[test]
+    fn one_who_asks_for_little_is_taken_as_it_comes() {
+        let mut turns = Turns::default();
+        for batch in 0..3 {
+            for tenant in ["first", "second"] {
+                turns.begin_batch();
+                assert!(turns.is_in_order() && !turns.is_change(&message(tenant)), "in batch {batch}");
+            }
+        }
+    }
+
+    #[test]
+    fn beyond_a_share_others_are_looked_for() {
+        let mut turns = Turns::default();
+        for _ in 0..SHARE {
+            assert!(turns.is_in_order() && !turns.is_change(&message("flood")));
+        }
+        assert!(!turns.is_in_order());
+        for _ in 0..1_000 {
+            turns.put(message("flood"));
+        }
+        for _ in 0..500 {
+            assert_eq!(tenant(&turns.next().unwrap()), "flood", "alone it need not share");
+        }
+        turns.put(message("quiet"));
+        assert_eq!(tenant(&turns.next().unwrap()), "quiet");
+        assert!(turns.next().is_none() && !turns.can_go_on(), "the flood has had its share");
+    }
+
+    #[test]
+    fn shares_are_kept_while_another_may_ask_again() {
+        let mut turns = Turns::default();
+        for tenant in ["flood", "quiet"] {
+            turns.put(message(tenant));
+        }
+        for _ in 0..(KEPT + 1) * SHARE {
+            turns.put(message("flood"));
+        }
+        assert!(take_batch(&mut turns).contains(&"quiet".to_owned()));
+        for _ in 1..KEPT {
+            assert_eq!(take_batch(&mut turns).len(), SHARE);
+        }
+        assert!(take_batch(&mut turns).len() > SHARE, "nobody has asked for long");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! One tenant's flood leaves another its share: what a quiet tenant waits for is counted in commits, which a busy machine
-//! makes slower but not more.
+//! One tenant's flood leaves another its share: what a quiet tenant waits for is counted in commits and in calls, which a
+//! busy machine makes slower but not more.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,12 +14,15 @@ use leasehold_node::Call;
 use leasehold_types::TenantName;
 use tokio::time::Instant;
 
+use super::silence::{Gate, StuckJournal};
 use super::world::*;
 
 /// A commit takes as long as on a good disk.
 const COMMIT: Duration = Duration::from_millis(3);
 /// Calls that the flood has under way: many batches full.
 const FLOOD: usize = 4_000;
+/// Calls of one tenant in one batch while another asks.
+const SHARE: u64 = 256;
 /// Callers of the quiet tenant, and calls of each.
 const CALLERS: usize = 8;
 const CALLS: usize = 25;
@@ -132,4 +135,35 @@ async fn beside_a_flood_of_one_tenant_another_waits_for_at_most_twice_as_many_co
     );
     // Whoever uses a server that is in use meets a commit that is under way, and then waits for its own.
     assert!(beside.0 <= 2 * alone.0.max(2), "{} commits beside the flood, {} alone", beside.0, alone.0);
+}
+
+#[tokio::test]
+async fn a_call_passes_the_frame_of_another_tenant_that_came_before_it() {
+    let (journal, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
+    let wrapped = Arc::new(StuckJournal(journal.clone(), Arc::clone(&gate)));
+    let world = World::over(journal, wrapped, |_| {}).await;
+    gate.set_shut(true);
+    let first = world.spawn(acquire("first", 1));
+    until(&gate.arrived, 1).await;
+
+    let mut lane = world.handle.lane();
+    lane.send((0..FLOOD).map(|n| (n, acquire_of("flood", &format!("flood/{n}")))));
+    let quiet = world.spawn(acquire_of("quiet", "quiet"));
+    while world.handle.status().queued <= FLOOD {
+        tokio::task::yield_now().await;
+    }
+    gate.set_shut(false);
+
+    let first = token(first.await.unwrap().unwrap().get());
+    let quiet = token(quiet.await.unwrap().unwrap().get());
+    assert_eq!(quiet, first + SHARE + 1, "one share of the frame goes before it");
+    let mut answers = Vec::new();
+    while lane.pending() > 0 {
+        lane.answers(&mut answers).await;
+    }
+    answers.sort_by_key(|(tag, _)| *tag);
+    let tokens: Vec<_> = answers.iter().map(|(_, answer)| token(answer.as_ref().unwrap().get())).collect();
+    assert!(tokens.len() == FLOOD && tokens.is_sorted(), "the frame is decided in its order");
+    let most = world.seen.batches.lock().unwrap().iter().max().copied();
+    assert!(most <= Some(SHARE as usize + 1), "a commit of {most:?} facts");
 }
