@@ -200,10 +200,10 @@ fn check(http: &mut Http, told: &Told, round: u64, story: &Story) {
         told.held.iter().map(|(name, (_, token))| (name.clone(), *token)).collect();
     let lost: Vec<_> = expected.iter().filter(|(name, token)| held.get(*name) != Some(token)).collect();
     let ghosts: Vec<_> = held.keys().filter(|name| !expected.contains_key(*name)).collect();
-    assert!(lost.is_empty(), "acknowledged and lost in round {round}: {lost:?}");
+    assert!(lost.is_empty(), "PROMISE BROKEN: acknowledged and lost in round {round}: {lost:?}");
     assert!(
         ghosts.is_empty(),
-        "held in round {round} although nobody was told or it was given back: {ghosts:?}"
+        "PROMISE BROKEN: held in round {round} although nobody was told or it was given back: {ghosts:?}"
     );
     let probe = http
         .post(
@@ -212,7 +212,7 @@ fn check(http: &mut Http, told: &Told, round: u64, story: &Story) {
         )
         .unwrap();
     let largest = told.tokens.iter().max().unwrap();
-    assert!(probe.token() > *largest, "token {} after {largest} was told", probe.token());
+    assert!(probe.token() > *largest, "PROMISE BROKEN: token {} after {largest} was told", probe.token());
 }
 
 /// A client that waits for one contended lock, holds it for a moment, and waits again; across every restart.

@@ -93,6 +93,15 @@ impl History {
         self.entries().iter().filter_map(Entry::epoch).max().unwrap_or_default()
     }
 
+    /// All of it can be true, given what is held in the end.
+    ///
+    /// # Panics
+    /// If not.
+    pub(crate) fn judge(&self, held: &BTreeMap<String, u64>) {
+        let found = self.violations(held);
+        assert!(found.is_empty(), "PROMISE BROKEN: {found:#?}");
+    }
+
     /// Everything that cannot be true, given what is held in the end.
     pub(crate) fn violations(&self, held: &BTreeMap<String, u64>) -> Vec<String> {
         let (entries, story) = (self.entries(), Story::begin("drill"));

@@ -30,7 +30,7 @@ async fn cycle(client: Client, task: u64, stop: Arc<AtomicBool>, done: Arc<Atomi
         let acquired = client.acquire(format!("load/{task}")).ttl(TTL).wait(Duration::from_secs(30)).await;
         let guard = acquired.unwrap_or_else(|error| panic!("an acquire failed: {error}"));
         let token = guard.token().unwrap();
-        assert!(newest < Some(token), "tokens only grow");
+        assert!(newest < Some(token), "PROMISE BROKEN: {token:?} after {newest:?}");
         newest = Some(token);
         guard.release().await.unwrap_or_else(|error| panic!("a release failed: {error}"));
         done.fetch_add(1, Relaxed);

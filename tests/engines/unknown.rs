@@ -72,7 +72,7 @@ fn suffer(proxies: &[Proxy], fault: Fault) -> bool {
 fn loses_nothing(kind: Kind) {
     let Drill { times, mut seed } = Drill::begin("unknown", kind.name(), FAULTS);
     let verdict = drill(kind, Program::Leasehold, &Fault::all(HOLD), times, &mut seed);
-    assert_eq!(verdict.violations, Vec::<String>::new());
+    assert!(verdict.violations.is_empty(), "PROMISE BROKEN: {:#?}", verdict.violations);
     println!(
         "{}: {times} faults {:?}, {} grants, none lost or doubled",
         kind.name(),

@@ -95,7 +95,7 @@ fn one_zombie(
 fn is_silent(kind: Kind) {
     let Drill { times, mut seed } = Drill::begin("zombie-node", kind.name(), TIMES);
     let verdict = drill(kind, Program::Leasehold, times, &mut seed);
-    assert_eq!(verdict.violations, Vec::<String>::new());
+    assert!(verdict.violations.is_empty(), "PROMISE BROKEN: {:#?}", verdict.violations);
     println!("{}: {times} zombies, {} questions, none answered by a zombie", kind.name(), verdict.questions);
 }
 

@@ -96,7 +96,7 @@ impl Story {
     /// # Panics
     /// If one is.
     pub fn judge(&self) -> Verdict {
-        let verdict = self.verdict().unwrap_or_else(|broken| panic!("{broken}"));
+        let verdict = self.verdict().unwrap_or_else(|broken| panic!("PROMISE BROKEN: {broken}"));
         eprintln!("{} records, {} unknown outcomes, every promise held", verdict.records, verdict.unknown);
         verdict
     }

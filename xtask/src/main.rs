@@ -11,6 +11,7 @@ mod engines;
 mod needs;
 mod parts;
 mod run;
+mod second_try;
 mod sim;
 mod tally;
 mod test;

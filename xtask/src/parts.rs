@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use crate::run::Line;
+use crate::second_try;
 use crate::tally::Tally;
 
 /// What has been run so far.
@@ -18,6 +19,7 @@ struct Row {
     failed: u64,
     repeat: Vec<String>,
     not_run: Vec<String>,
+    second_try: Vec<String>,
 }
 
 impl Parts {
@@ -38,16 +40,21 @@ impl Parts {
             failed: (!success).into(),
             repeat,
             not_run: Vec::new(),
+            second_try: Vec::new(),
         });
         success
     }
 
-    /// Runs a part that consists of tests, and counts them.
+    /// Runs a part that consists of tests, and counts them. What fails is tried once more, by itself, where that may be.
     pub(crate) fn tests(&mut self, name: &str, line: &Line) -> bool {
         let began = begin(name, line);
-        let mut tally = Tally::default();
-        let success = line.run_reading(|text| tally.read(text));
-        tally.close(success);
+        let (mut tally, mut success) = count(line);
+        if let Some(names) = second_try::may_be_made(&tally, line) {
+            let again = line.only_tests(&names);
+            begin("a second try", &again);
+            let (second, passed) = count(&again);
+            success = second_try::excuses(&mut tally, &names, &second, passed);
+        }
         let repeat = if success { Vec::new() } else { repeat_lines(&tally, line) };
         self.push(Row {
             name: name.into(),
@@ -56,6 +63,7 @@ impl Parts {
             failed: tally.failed,
             repeat,
             not_run: tally.not_run,
+            second_try: tally.second_try,
         });
         success
     }
@@ -69,6 +77,7 @@ impl Parts {
             failed: 1,
             repeat: vec![why],
             not_run: Vec::new(),
+            second_try: Vec::new(),
         });
     }
 
@@ -81,6 +90,9 @@ impl Parts {
         }
         for line in self.rows.iter().flat_map(|row| &row.not_run) {
             println!("\n{line}");
+        }
+        for test in self.rows.iter().flat_map(|row| &row.second_try) {
+            println!("\nPASSED AT THE SECOND TRY ONLY: {test} (what it said at the first is above)");
         }
         for row in self.rows.iter().filter(|row| row.failed > 0) {
             println!("\n{} failed; to repeat:", row.name);
@@ -104,6 +116,13 @@ impl Parts {
 fn begin(name: &str, line: &Line) -> Instant {
     println!("\n== {name}: {}", line.shown());
     Instant::now()
+}
+
+fn count(line: &Line) -> (Tally, bool) {
+    let mut tally = Tally::default();
+    let success = line.run_reading(|text| tally.read(text));
+    tally.close(success);
+    (tally, success)
 }
 
 /// One command for each test program that failed, with the names of its tests in view.

@@ -31,6 +31,25 @@ impl Line {
         self
     }
 
+    /// The same, but only the tests of these names, one after the other.
+    pub(crate) fn only_tests(&self, names: &[String]) -> Self {
+        let mut line = self.clone();
+        if !line.args.iter().any(|arg| arg == "--") {
+            line.args.push("--".into());
+        }
+        if let Some(at) = line.args.iter().position(|arg| arg == "--test-threads") {
+            line.args.drain(at..=at + 1);
+        }
+        line.args.extend(["--exact", "--test-threads", "1"].map(str::to_owned));
+        line.args.extend_from_slice(names);
+        line
+    }
+
+    /// Whether the environment, its own or ours, sets this variable.
+    pub(crate) fn sets(&self, name: &str) -> bool {
+        self.env.iter().any(|(own, _)| own == name) || std::env::var_os(name).is_some()
+    }
+
     /// One more environment variable.
     pub(crate) fn env(mut self, name: &str, value: &str) -> Self {
         self.env.push((name.into(), value.into()));
@@ -117,4 +136,19 @@ fn server_directories() -> impl Iterator<Item = PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let postgres = versions.map(|version| version.path().join("bin"));
     ["/usr/sbin", "/usr/local/sbin", "/sbin"].into_iter().map(PathBuf::from).chain(postgres)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_by_name_run_one_after_the_other() {
+        let line = Line::cargo("test --test engines -- --nocapture --test-threads 4");
+        let again = line.only_tests(&["a::b".into()]);
+        let expected = "cargo test --test engines -- --nocapture --exact --test-threads 1 a::b";
+        assert_eq!(again.shown(), expected);
+        let again = Line::cargo("test --lib").only_tests(&["a::b".into()]);
+        assert_eq!(again.shown(), "cargo test --lib -- --exact --test-threads 1 a::b");
+    }
 }

@@ -1,5 +1,9 @@
 //! Counting what test programs report.
 
+/// How lines begin by which a test says that no second try can make it good: a promise of the service is broken, or a
+/// property does not hold.
+const BEYOND_EXCUSE: [&str; 2] = ["PROMISE BROKEN", "minimal failing input"];
+
 /// What one run of `cargo test` said.
 #[derive(Default, Debug, PartialEq, Eq)]
 pub(crate) struct Tally {
@@ -11,7 +15,12 @@ pub(crate) struct Tally {
     pub(crate) failures: Vec<String>,
     /// What tests said that they could not try on this machine.
     pub(crate) not_run: Vec<String>,
-    in_list: bool,
+    /// Failures that are none after all: they passed when tried by themselves.
+    pub(crate) second_try: Vec<String>,
+    /// Whether a promise was seen broken, or a counterexample was found.
+    pub(crate) beyond_excuse: bool,
+    /// Whether the names of failed tests are being read.
+    pub(crate) in_list: bool,
     /// Arguments by which cargo says a failed program can be run again.
     pub(crate) again: Vec<String>,
 }
@@ -21,6 +30,7 @@ impl Tally {
     pub(crate) fn read(&mut self, line: &str) {
         let listed = line.strip_prefix("    ").filter(|name| self.in_list && !name.starts_with([' ', '`']));
         let line = line.trim();
+        self.beyond_excuse |= BEYOND_EXCUSE.iter().any(|mark| line.starts_with(mark));
         if line.starts_with("NOT RUN: ") {
             self.not_run.push(line.to_owned());
         } else if line == "failures:" {
@@ -92,6 +102,13 @@ mod tests {
     fn what_was_not_run_is_kept_in_view() {
         let tally = read(&["NOT RUN: partitions: no namespaces here", "test result: ok. 1 passed; 0 failed"]);
         assert_eq!(tally.not_run, ["NOT RUN: partitions: no namespaces here"]);
+    }
+
+    #[test]
+    fn a_broken_promise_is_beyond_excuse() {
+        assert!(read(&["PROMISE BROKEN: S5 is broken: two grants with token 7"]).beyond_excuse);
+        assert!(read(&["minimal failing input: commands = ["]).beyond_excuse);
+        assert!(!read(&["promised within 3s, measured [4s]"]).beyond_excuse);
     }
 
     #[test]
