@@ -1,5 +1,6 @@
 //! The file layer: everything the journal asks of a disk, so that tests can make each step fail or crash.
 
+mod direct;
 mod memory;
 mod real;
 
@@ -47,6 +48,14 @@ pub trait Disk: Send + Sync + 'static {
     /// # Errors
     /// The system's.
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>>;
+
+    /// A file that is there, for writes of whole sectors that are synced one by one.
+    ///
+    /// # Errors
+    /// The system's.
+    fn open_for_appends(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        self.open(name)
+    }
 
     /// Gives a file another name, replacing the one that had it.
     ///

@@ -1,4 +1,4 @@
-//! The embedded journal: one directory, segments zero-filled in advance, one write and one fdatasync for each batch.
+//! The embedded journal: one directory, segments zero-filled in advance, one durable write for each batch.
 //!
 //! [`WalJournal`] implements the contract of `leasehold_journal` on a local file system. An exclusive lock on the
 //! directory makes sure that there is one writer, so confirmations cost nothing. Damage is told from an unfinished write

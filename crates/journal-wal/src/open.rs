@@ -206,11 +206,11 @@ fn make_ready(disk: &dyn Disk, config: &WalConfig, cluster: ClusterId, log: &Log
         remove_if_there(disk, tmp)?;
     }
     if let Some(number) = log.blank {
-        let file = disk.open(&segment::name(number))?;
+        let file = disk.open_for_appends(&segment::name(number))?;
         return Active::head(file, mend::new_header(config, cluster, number, log.tail));
     }
     let header = *log.segments.last().expect("a log without damage has a segment");
-    let file = disk.open(&segment::name(header.number))?;
+    let file = disk.open_for_appends(&segment::name(header.number))?;
     file.write_at(0, &header.encode())?;
     if let Some((committed, Some(first))) = &log.last {
         let mut bytes = Vec::new();

@@ -1,4 +1,4 @@
-//! The writer: one write and one fdatasync for each batch.
+//! The writer: one durable write for each batch.
 
 use std::io;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl Active {
         let name = segment::name(header.number);
         disk.rename(from, &name)?;
         disk.sync()?;
-        Self::head(disk.open(&name)?, header)
+        Self::head(disk.open_for_appends(&name)?, header)
     }
 
     /// Writes the header of a segment that has none yet.
@@ -75,7 +75,7 @@ enum NoPlace {
     Broken(io::Error),
 }
 
-/// Appends to the embedded journal. Appending blocks the calling thread for the length of one fdatasync: the node's
+/// Appends to the embedded journal. Appending blocks the calling thread until the bytes are durable: the node's
 /// loop has a thread to itself, and a hand-over to another thread would cost as much again.
 pub(crate) struct WalWriter {
     core: Arc<Core>,
@@ -109,7 +109,7 @@ impl WalWriter {
             return self.broken("write", &error);
         }
         if let Err(error) = self.active.file.sync() {
-            return self.broken("fdatasync", &error);
+            return self.broken("sync", &error);
         }
         self.tail = Tail { slot: batch.slot, hash };
         self.last = Some(committed.batch);

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use leasehold_journal::Directory;
 use rustix::fs::FallocateFlags;
 
+use super::direct::DirectFile;
 use super::{Disk, DiskFile, LockError, Suitability};
 
 /// The file that carries the exclusive lock and, for messages, the process id of its owner.
@@ -79,14 +80,15 @@ impl Disk for RealDisk {
     }
 
     fn open(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
+        Ok(Box::new(RealFile::open(&self.at(name))?))
+    }
+
+    fn open_for_appends(&self, name: &str) -> io::Result<Box<dyn DiskFile>> {
         let path = self.at(name);
-        // A reader may lack the right to write; the writer finds out when it first writes.
-        let file =
-            OpenOptions::new().read(true).write(true).open(&path).or_else(|error| match error.kind() {
-                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => File::open(&path),
-                _ => Err(error),
-            })?;
-        Ok(Box::new(RealFile { file }))
+        match DirectFile::open(&path, RealFile::open(&path)?) {
+            Ok(direct) => Ok(Box::new(direct)),
+            Err(plain) => Ok(Box::new(plain)),
+        }
     }
 
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
@@ -148,8 +150,20 @@ fn suitability_of(magic: u32) -> Suitability {
     }
 }
 
-struct RealFile {
+pub(super) struct RealFile {
     file: File,
+}
+
+impl RealFile {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        // A reader may lack the right to write; the writer finds out when it first writes.
+        let file =
+            OpenOptions::new().read(true).write(true).open(path).or_else(|error| match error.kind() {
+                io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => File::open(path),
+                _ => Err(error),
+            })?;
+        Ok(Self { file })
+    }
 }
 
 impl DiskFile for RealFile {
