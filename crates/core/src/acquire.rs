@@ -11,6 +11,7 @@ use crate::fact::{Fact, Granted};
 use crate::fingerprint;
 use crate::journaled::name_of;
 use crate::lease::LeaseIx;
+use crate::lease_ids::Known;
 use crate::outcomes::Keyed;
 use crate::queue::Waiter;
 use crate::reply::{Grant, Holder, NotGranted, Refusal, Reply};
@@ -108,18 +109,20 @@ impl LockTable {
         acquire: &Acquire,
         now: Now,
     ) -> Option<Reply> {
-        if let Some(ix) = self.journaled.find_lease(acquire.lease_id) {
-            let lease = self.journaled.leases.get(ix);
-            let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
-            if !self.is_ours(self.journaled.principal_of(lease)) {
-                return Some(Reply::Refused(nobody_knows()));
+        let ended = match self.journaled.known(acquire.lease_id)? {
+            Known::Ended(ix) => self.journaled.outcomes.leases().get(ix),
+            Known::Live(ix) => {
+                let lease = self.journaled.leases.get(ix);
+                let session = lease.session().map(|ix| self.journaled.sessions.get(ix).id);
+                if !self.is_ours(self.journaled.principal_of(lease)) {
+                    return Some(Reply::Refused(nobody_knows()));
+                }
+                return Some(match lease.was_asked_by(acquire, resource, session) {
+                    true => Reply::Granted(Box::new(self.grant_of(ix, now))),
+                    false => Reply::Refused(Refusal::IdempotencyMismatch),
+                });
             }
-            return Some(match lease.was_asked_by(acquire, resource, session) {
-                true => Reply::Granted(Box::new(self.grant_of(ix, now))),
-                false => Reply::Refused(Refusal::IdempotencyMismatch),
-            });
-        }
-        let ended = self.journaled.outcomes.lease(acquire.lease_id)?;
+        };
         if !self.is_ours(ended.principal.as_deref()) {
             return Some(Reply::Refused(nobody_knows()));
         }
@@ -127,7 +130,7 @@ impl LockTable {
             && ended
                 .was
                 .as_ref()
-                .is_none_or(|was| was.fingerprint == fingerprint::of_acquire(acquire, resource));
+                .is_none_or(|was| was.fingerprint() == fingerprint::of_acquire(acquire, resource));
         Some(Reply::Refused(match same {
             true => self.not_held(tenant.as_str(), acquire.lease_id),
             false => Refusal::IdempotencyMismatch,
@@ -181,14 +184,14 @@ impl LockTable {
 
     /// The place for one more holder, whoever waits.
     pub(crate) fn place_for(&self, resource: &ResourceKey, sharing: Sharing) -> Option<Place> {
-        match self.journaled.resources.get(resource) {
+        match self.journaled.resource(resource) {
             None => place_for(sharing, &Held::Free, &[]),
             Some(known) => place_for(sharing, &self.held(known), known.delays()),
         }
     }
 
     fn held(&self, resource: Resource<'_>) -> Held {
-        let holders = resource.holders().iter().map(|ix| self.journaled.leases.get(*ix));
+        let holders = resource.holders().map(|ix| self.journaled.leases.get(ix));
         let Some(first) = holders.clone().next() else { return Held::Free };
         match first.sharing() {
             Sharing::Exclusive => Held::Exclusively,
@@ -272,9 +275,8 @@ impl LockTable {
     }
 
     pub(crate) fn not_granted(&self, key: &ResourceKey, now: Now) -> Reply {
-        let holders = self.journaled.resources.get(key).map_or(&[][..], Resource::holders);
-        let holders =
-            holders.iter().take(limits::HOLDERS_SHOWN).map(|ix| self.holder_view(*ix, now)).collect();
+        let holders = self.journaled.resource(key).into_iter().flat_map(Resource::holders);
+        let holders = holders.take(limits::HOLDERS_SHOWN).map(|ix| self.holder_view(ix, now)).collect();
         Reply::NotGranted(Box::new(NotGranted {
             resource: name_of(key),
             holders,
@@ -289,7 +291,7 @@ impl LockTable {
 
     /// When the last open lock delay ends.
     pub(crate) fn earliest_regrant_at(&self, key: &ResourceKey, now: Now) -> Option<WallTime> {
-        let delays = self.journaled.resources.get(key)?.delays();
+        let delays = self.journaled.resource(key)?.delays();
         let until = delays.iter().filter_map(|delay| self.delays.get(&(key.clone(), delay.token))).max()?;
         Some(now.wall.plus_ms(until.ms_since(now.time)))
     }
@@ -298,8 +300,7 @@ impl LockTable {
     pub(crate) fn serve_freed(&mut self, now: Now, out: &mut Decision) {
         while let Some(resource) = self.freed.pop() {
             self.hand_over(&resource, now, out);
-            let held =
-                self.journaled.resources.get(&resource).is_some_and(|known| !known.holders().is_empty());
+            let held = self.journaled.resource(&resource).is_some_and(Resource::is_held);
             self.queues.forget_if_idle(&resource, held);
         }
     }

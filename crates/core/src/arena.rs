@@ -13,8 +13,12 @@ pub(crate) struct Ix<T>(NonZeroU32, PhantomData<fn() -> T>);
 
 impl<T> Ix<T> {
     fn at(number: usize) -> Self {
-        let place = u32::try_from(number + 1).ok().and_then(NonZeroU32::new);
-        Self(place.expect("fewer than 2^32 live leases fit into memory"), PhantomData)
+        let place = u32::try_from(number + 1).ok().filter(|place| *place < SECOND);
+        Self::from_place(place.expect("fewer than 2^31 live leases fit into memory"))
+    }
+
+    fn from_place(place: u32) -> Self {
+        Self(NonZeroU32::new(place).expect("places are counted from 1"), PhantomData)
     }
 
     pub(crate) const fn number(self) -> usize {
@@ -50,6 +54,50 @@ impl<T> fmt::Debug for Ix<T> {
     }
 }
 
+/// Set in an [`EitherIx`] of the second kind, and never in the place itself.
+const SECOND: u32 = 1 << 31;
+
+/// The place of an `A` or of a `B`, in the room of one.
+pub(crate) struct EitherIx<A, B>(u32, PhantomData<fn() -> (A, B)>);
+
+/// What an [`EitherIx`] is.
+pub(crate) enum Either<A, B> {
+    First(Ix<A>),
+    Second(Ix<B>),
+}
+
+impl<A, B> EitherIx<A, B> {
+    pub(crate) fn first(ix: Ix<A>) -> Self {
+        Self(ix.0.get(), PhantomData)
+    }
+
+    pub(crate) fn second(ix: Ix<B>) -> Self {
+        Self(ix.0.get() | SECOND, PhantomData)
+    }
+
+    pub(crate) fn get(self) -> Either<A, B> {
+        match self.0 & SECOND {
+            0 => Either::First(Ix::from_place(self.0)),
+            _ => Either::Second(Ix::from_place(self.0 ^ SECOND)),
+        }
+    }
+}
+
+impl<A, B> Clone for EitherIx<A, B> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<A, B> Copy for EitherIx<A, B> {}
+impl<A, B> fmt::Debug for EitherIx<A, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.get() {
+            Either::First(ix) => write!(f, "first {ix:?}"),
+            Either::Second(ix) => write!(f, "second {ix:?}"),
+        }
+    }
+}
+
 /// See the module.
 #[derive(Clone, Debug)]
 pub(crate) struct Arena<T> {
@@ -64,6 +112,11 @@ impl<T> Default for Arena<T> {
 }
 
 impl<T> Arena<T> {
+    /// How many values are live.
+    pub(crate) fn len(&self) -> usize {
+        self.places.len() - self.free.len()
+    }
+
     pub(crate) fn insert(&mut self, value: T) -> Ix<T> {
         if let Some(ix) = self.free.pop() {
             self.places[ix.number()] = Some(value);

@@ -40,8 +40,7 @@ impl LockTable {
     /// another cannot close.
     fn is_unknown(&self, tenant: &TenantName, lease_id: LeaseId) -> bool {
         let waiting = self.queues.find(tenant, lease_id, None);
-        self.journaled.outcomes.lease(lease_id).is_none()
-            && self.journaled.find_lease(lease_id).is_none()
+        self.journaled.known(lease_id).is_none()
             && waiting
                 .is_none_or(|waiter| waiter.tenant == *tenant && self.is_ours(waiter.principal.as_deref()))
     }
@@ -209,10 +208,11 @@ impl LockTable {
 
     /// Who would be forced out. A token that is not held, while others hold, is the operator looking at old news.
     fn forced_leases(&self, resource: &ResourceKey, target: ForceTarget) -> Result<Vec<LeaseIx>, Refusal> {
-        let holders = self.journaled.resources.get(resource).map_or(&[][..], Resource::holders);
+        let known = self.journaled.resource(resource);
+        let holders: Vec<_> = known.into_iter().flat_map(Resource::holders).collect();
         let token_of = |ix: &LeaseIx| self.journaled.leases.get(*ix).token;
         match target {
-            ForceTarget::All => Ok(holders.to_vec()),
+            ForceTarget::All => Ok(holders),
             ForceTarget::Token(_) if holders.is_empty() => Ok(Vec::new()),
             ForceTarget::Token(token) => match holders.iter().find(|ix| token_of(ix) == token) {
                 Some(ix) => Ok(vec![*ix]),

@@ -1,7 +1,7 @@
 //! Short hashes of what was asked, kept where the command itself is not, so that the same id or key with another
 //! command is noticed. Journaled state depends on them: changing one is a change of format.
 
-use leasehold_types::{Class, Labels, OwnerId, ResourceKey, SessionId, Ttl};
+use leasehold_types::{Class, Labels, Mode, OwnerId, ResourceKey, SessionId, Ttl};
 
 use crate::codec::Encoder;
 use crate::command::{Acquire, ForceRelease, ForceTarget, Operator, Sharing};
@@ -16,11 +16,55 @@ pub(crate) fn of_acquire(acquire: &Acquire, resource: &ResourceKey) -> u64 {
     of_grant(resource, acquire.session, ttl, rest)
 }
 
-/// Of the acquire that was granted this lease.
-pub(crate) fn of_lease(lease: &Lease, session: Option<SessionId>) -> u64 {
-    let ttl = lease.own().map(|own| own.asked_ttl);
-    let rest = (lease.sharing(), lease.class, lease.max_hold_ms(), lease.lock_delay_ms());
-    of_grant(&lease.resource, session, ttl, rest)
+/// What an ended lease was asked for: the fingerprint, or what it is made of. Hashing costs as much as the rest of an
+/// ending, and only a retry or a snapshot needs it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum AskedFor {
+    Hashed(u64),
+    /// Exclusive or shared, in a session, and nothing else was asked for.
+    InSession {
+        session: SessionId,
+        is_shared: bool,
+        class: Class,
+    },
+    /// The same without a session.
+    Alone {
+        ttl: Ttl,
+        is_shared: bool,
+        class: Class,
+    },
+}
+
+impl AskedFor {
+    /// Of the acquire that was granted this lease.
+    pub(crate) fn of(lease: &Lease, session: Option<SessionId>) -> Self {
+        let (is_shared, class) = (lease.mode() == Mode::Shared, lease.class);
+        let ttl = lease.own().map(|own| own.asked_ttl);
+        match (session, ttl) {
+            (Some(session), None) if lease.is_plain() => Self::InSession { session, is_shared, class },
+            (None, Some(ttl)) if lease.is_plain() => Self::Alone { ttl, is_shared, class },
+            _ => {
+                let rest = (lease.sharing(), class, lease.max_hold_ms(), lease.lock_delay_ms());
+                Self::Hashed(of_grant(&lease.resource, session, ttl, rest))
+            }
+        }
+    }
+
+    /// The fingerprint, for this resource.
+    pub(crate) fn fingerprint(self, resource: &ResourceKey) -> u64 {
+        let plain = |is_shared: bool, class| {
+            (if is_shared { Sharing::Shared } else { Sharing::Exclusive }, class, None, 0)
+        };
+        match self {
+            Self::Hashed(fingerprint) => fingerprint,
+            Self::InSession { session, is_shared, class } => {
+                of_grant(resource, Some(session), None, plain(is_shared, class))
+            }
+            Self::Alone { ttl, is_shared, class } => {
+                of_grant(resource, None, Some(ttl), plain(is_shared, class))
+            }
+        }
+    }
 }
 
 fn of_grant(

@@ -7,6 +7,7 @@ use crate::clocks::LifeIx;
 use crate::command::Sharing;
 use crate::fact::Fact;
 use crate::journaled::Journaled;
+use crate::lease_ids::Known;
 use crate::resource::Resource;
 use crate::table::LockTable;
 
@@ -46,8 +47,8 @@ pub fn check(table: &LockTable) -> Check {
 /// # Errors
 /// The first resource where it is not so.
 pub fn holds_are_disjoint(state: &Journaled) -> Check {
-    for (key, resource) in state.resources.iter() {
-        let leases: Vec<_> = resource.holders().iter().map(|ix| state.leases.get(*ix)).collect();
+    for (key, resource) in state.resources.iter(&state.leases) {
+        let leases: Vec<_> = resource.holders().map(|ix| state.leases.get(ix)).collect();
         let Some(first) = leases.first() else { continue };
         let mode = first.mode();
         holds("S1", leases.iter().all(|lease| lease.mode() == mode), || format!("modes mix at {key:?}"))?;
@@ -127,7 +128,7 @@ pub fn leases_live_in_their_session(state: &Journaled) -> Check {
     for (ix, lease) in state.leases.iter() {
         let Some(session) = lease.session() else { continue };
         in_sessions += 1;
-        let known = state.sessions.get(session).leases.contains_key(&ix);
+        let known = state.sessions.get(session).leases.get(&ix).is_some();
         holds("A5", known, || format!("{:?} is not known to its session", lease.id))?;
     }
     let claimed: usize = state.sessions.iter().map(|(_, session)| session.leases.len()).sum();
@@ -141,28 +142,43 @@ pub fn leases_live_in_their_session(state: &Journaled) -> Check {
 /// # Errors
 /// The first index that disagrees.
 pub fn indices_agree(state: &Journaled) -> Check {
-    let held: usize = state.resources.iter().map(|(_, resource)| resource.holders().len()).sum();
-    let live = state.leases.iter().count();
-    holds("index", held == live && state.lease_ids.len() == live, || {
-        format!("{live} leases, {held} holders, {} ids", state.lease_ids.len())
+    let held: usize =
+        state.resources.iter(&state.leases).map(|(_, resource)| resource.holders().count()).sum();
+    let (live, ended) = (state.leases.iter().count(), state.outcomes.leases().iter().count());
+    let ids = state.lease_ids.len();
+    holds("index", held == live && state.leases.len() == live && ids == live + ended, || {
+        format!("{live} leases, {held} holders, {ended} ended, {ids} ids")
     })?;
-    for ix in state.lease_ids.iter() {
-        let lease = state.leases.get(ix);
-        let at_resource = state.resources.get(&lease.resource).is_some_and(|r| r.holders().contains(&ix));
+    for (ix, lease) in state.leases.iter() {
+        let at_resource = state.resource(&lease.resource).is_some_and(|r| r.holders().any(|h| h == ix));
         let by_id = state.find_lease(lease.id) == Some(ix);
         holds("index", by_id && at_resource, || format!("{:?} is misplaced", lease.id))?;
     }
-    for (used, key) in &state.recent {
-        let resource = state.resources.get(key);
-        holds("index", resource.is_some_and(|r| r.used() == *used), || {
-            format!("{key:?} is not where it was used")
-        })?;
+    for (ix, lease) in state.outcomes.leases().iter() {
+        let by_id = state.known(lease.id) == Some(Known::Ended(ix));
+        holds("index", by_id, || format!("{:?} is not where it ended", lease.id))?;
     }
+    uses_are_in_order(state)?;
     let is_nothing = |resource: Resource<'_>| {
-        resource.holders().is_empty() && resource.endings().len() == 0 && resource.delays().is_empty()
+        !resource.is_held() && resource.endings().len() == 0 && resource.delays().is_empty()
     };
-    let forgotten = state.resources.iter().find(|(_, resource)| is_nothing(*resource));
+    let forgotten = state.resources.iter(&state.leases).find(|(_, resource)| is_nothing(*resource));
     holds("index", forgotten.is_none(), || format!("{forgotten:?} is kept for nothing"))
+}
+
+/// Every resource that was used stands once in the order of use.
+fn uses_are_in_order(state: &Journaled) -> Check {
+    let mut last = 0;
+    for (used, key) in state.resources.recent() {
+        let is_there = state.resource(key).is_some_and(|resource| resource.used() == used);
+        holds("index", is_there && used > last, || format!("{key:?} is not where it was used"))?;
+        last = used;
+    }
+    let used = state.resources.iter(&state.leases).filter(|(_, resource)| resource.used() > 0).count();
+    let in_order = state.resources.recent().count();
+    holds("index", used == in_order && in_order == state.resources.recent_len(), || {
+        format!("{used} resources were used, {in_order} are in the order of it")
+    })
 }
 
 /// S19: the audit log is hash-chained.
@@ -180,11 +196,12 @@ pub fn audit_is_chained(state: &Journaled) -> Check {
 /// The first bound that is passed.
 pub fn memory_is_bounded(state: &Journaled) -> Check {
     use leasehold_types::limits;
-    let endings = state.resources.iter().map(|(_, resource)| resource.endings().len()).max().unwrap_or(0);
+    let endings =
+        state.resources.iter(&state.leases).map(|(_, resource)| resource.endings().len()).max().unwrap_or(0);
     holds("bounded", endings <= limits::ENDINGS_PER_RESOURCE, || {
         format!("{endings} endings of one resource")
     })?;
-    let recent = state.recent.len();
+    let recent = state.resources.recent_len();
     holds("bounded", recent <= limits::RESOURCES_WITH_ENDINGS, || {
         format!("{recent} resources with endings")
     })?;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use leasehold_types::{
-    EndReason, FencingToken, Generation, LeaseId, OwnerId, ResourceKey, ResourceName, SessionId, Ttl,
-    WallTime, limits,
+    EndReason, FencingToken, Generation, LeaseId, OwnerId, RequestKey, ResourceKey, ResourceName, SessionId,
+    TenantName, Ttl, WallTime, limits,
 };
 
 use crate::arena::Arena;
@@ -13,12 +13,12 @@ use crate::codec::FIRST_FORMAT;
 use crate::credential::Credentials;
 use crate::event::{Event, EventKind};
 use crate::fact::{Fact, Forced, Granted, LifeId, RaisedBy, SessionBegan, SessionEnd, TookOver};
-use crate::fingerprint;
+use crate::fingerprint::{self, AskedFor};
 use crate::lease::{Lease, LeaseIx, Life, Note, Session, SessionIx};
-use crate::lease_ids::LeaseIds;
-use crate::outcomes::{EndedLease, EndedSession, Keyed, Outcomes, WasLease};
+use crate::lease_ids::{Known, LeaseIds, Records};
+use crate::outcomes::{EndedLease, EndedSession, Ids, Keyed, Outcomes, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
-use crate::resource::{Closes, Delay};
+use crate::resource::{Closes, Delay, Resource};
 use crate::resources::Resources;
 use crate::secret::ClusterSecret;
 use crate::table::Counts;
@@ -33,9 +33,7 @@ pub struct Journaled {
     pub(crate) sessions: Arena<Session>,
     pub(crate) session_ids: BTreeMap<SessionId, SessionIx>,
     pub(crate) resources: Resources,
-    /// Resources with endings by when they were last used: the oldest is forgotten first.
-    pub(crate) recent: BTreeMap<u64, ResourceKey>,
-    /// Counts endings; the newest key of `recent`.
+    /// Counts endings: when a resource was last used.
     pub(crate) used: u64,
     pub(crate) outcomes: Outcomes,
     pub(crate) audit: AuditLog,
@@ -123,7 +121,6 @@ impl Journaled {
             sessions: Arena::default(),
             session_ids: BTreeMap::new(),
             resources: Resources::default(),
-            recent: BTreeMap::new(),
             used: 0,
             outcomes: Outcomes::default(),
             audit: AuditLog::default(),
@@ -181,7 +178,7 @@ impl Journaled {
     /// Sizes, without waiters: those are not journaled.
     pub fn counts(&self) -> Counts {
         Counts {
-            leases: self.lease_ids.len(),
+            leases: self.leases.len(),
             sessions: self.session_ids.len(),
             waiters: 0,
             last_token: self.last_token,
@@ -208,10 +205,11 @@ impl Journaled {
             Fact::Released { lease_id, at, key } => {
                 let how = How { reason: EndReason::Released, max_hold: false, delayed: false, at: *at };
                 let ix = self.lease_ix(*lease_id);
-                let tenant = self.outcomes.tenant(self.leases.get(ix).resource.tenant());
+                let keyed = key.as_ref().map(|key| (key, self.leases.get(ix).resource.clone()));
                 self.end_lease(ix, how, changes);
-                if let Some(key) = key {
-                    self.outcomes.remember_key(&tenant, key, Keyed::Released(*lease_id));
+                if let Some((key, resource)) = keyed {
+                    let tenant = self.outcomes.tenant(resource.tenant());
+                    self.remember_key(&tenant, key, Keyed::Released(*lease_id));
                 }
             }
             Fact::Expired { lease_id, max_hold, at } => {
@@ -226,7 +224,7 @@ impl Journaled {
                 let tenant = self.sessions.get(self.session_ix(*session_id)).tenant.clone();
                 self.end_session(*session_id, cause, *at, changes);
                 if let Some(key) = key {
-                    self.outcomes.remember_key(&tenant, key, Keyed::Closed(*session_id));
+                    self.remember_key(&tenant, key, Keyed::Closed(*session_id));
                 }
             }
             Fact::ForceReleased(forced) => self.force(forced, changes),
@@ -244,18 +242,22 @@ impl Journaled {
             Fact::IdClosed { tenant, lease_id, key } => {
                 let tenant = self.outcomes.tenant(tenant.as_str());
                 let ended = EndedLease {
+                    id: *lease_id,
                     tenant: tenant.clone(),
                     reason: EndReason::Unknown,
                     max_hold: false,
                     principal: None,
                     was: None,
                 };
-                self.outcomes.remember_lease(*lease_id, ended);
+                self.remember_ended(ended);
                 if let Some(key) = key {
-                    self.outcomes.remember_key(&tenant, key, Keyed::Released(*lease_id));
+                    self.remember_key(&tenant, key, Keyed::Released(*lease_id));
                 }
             }
-            Fact::Forgotten { through } => self.outcomes.forget_through(*through),
+            Fact::Forgotten { through } => {
+                let ids = &mut Ids { ids: &mut self.lease_ids, leases: &self.leases };
+                self.outcomes.forget_through(*through, ids);
+            }
             Fact::EndingsSeen { session_id, lease_ids } => {
                 let ix = self.session_ix(*session_id);
                 self.sessions.get_mut(ix).unseen.retain(|ended| !lease_ids.contains(&ended.lease_id));
@@ -320,77 +322,94 @@ impl Journaled {
         let session = granted.session.map(|id| self.session_ix(id));
         let lease = Lease::new(granted, session);
         self.usages.lease_begins(&lease);
+        assert!(self.find_lease(granted.lease_id).is_none(), "a lease id names one grant");
         let ix = self.leases.insert(lease);
-        self.leases.get_mut(ix).resource = self.resources.add_holder(granted.resource.clone(), ix);
-        if let Some(session) = session {
-            self.sessions.get_mut(session).leases.insert(ix, ());
+        let records = Records { leases: &self.leases, ended: self.outcomes.leases() };
+        self.lease_ids.set(granted.lease_id, Known::Live(ix), records);
+        if let Some(known) = self.resources.add_holder(ix, &self.leases) {
+            self.leases.get_mut(ix).resource = known;
         }
-        assert!(self.lease_ids.insert(ix, &self.leases), "a lease id names one grant");
+        if let Some(session) = session {
+            self.sessions.get_mut(session).leases.insert(&ix, ix);
+        }
         ix
     }
 
     fn end_lease(&mut self, ix: LeaseIx, how: How, changes: &mut Vec<Change>) {
-        self.lease_ids.remove(self.leases.get(ix).id, &self.leases);
-        let lease = self.leases.remove(ix);
-        self.usages.lease_ends(&lease);
+        let lease = self.leases.get(ix);
+        self.usages.lease_ends(lease);
         let (owner, ttl, session_id) = match lease.life() {
             Life::Own(own) => (own.owner.clone(), own.ttl, None),
             Life::Session(session_ix) => {
                 let session = self.sessions.get_mut(session_ix);
                 session.leases.remove(&ix);
                 if how.reason != EndReason::Released {
-                    note_unseen(session, &lease, how.reason);
+                    note_unseen(session, lease, how.reason);
                 }
                 (session.owner.clone(), session.ttl, Some(session.id))
             }
         };
-        self.keep_ending(ix, &lease, &owner, how);
-        self.remember_ending(&lease, session_id, how);
+        self.keep_ending(ix, &owner, how);
+        self.remember_ending(ix, session_id, how);
+        // Nothing points at it any more.
+        let lease = self.leases.remove(ix);
         let delay_ms = lease.lock_delay_ms();
-        let delay = Delay {
-            token: lease.token,
-            closes: Closes::after(lease.sharing(), lease.permit()),
-            ms: delay_ms,
-        };
-        let resource_key = lease.resource.clone();
+        if how.delayed && delay_ms > 0 {
+            let closes = Closes::after(lease.sharing(), lease.permit());
+            let (resource, delay) =
+                (lease.resource.clone(), Delay { token: lease.token, closes, ms: delay_ms });
+            let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
+            changes.push(Change::Ended(Box::new(ended)));
+            self.resources.add_delay(&resource, delay, &self.leases);
+            changes.push(Change::DelayOpened { resource, delay });
+            return;
+        }
         let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
         changes.push(Change::Ended(Box::new(ended)));
-        if how.delayed && delay_ms > 0 {
-            self.resources.add_delay(&resource_key, delay);
-            changes.push(Change::DelayOpened { resource: resource_key, delay });
-        }
     }
 
-    fn keep_ending(&mut self, ix: LeaseIx, lease: &Lease, owner: &OwnerId, how: How) {
+    fn keep_ending(&mut self, ix: LeaseIx, owner: &OwnerId, how: How) {
         let ending = Ending {
             owner: owner.clone(),
-            token: lease.token,
+            token: self.leases.get(ix).token,
             reason: how.reason,
             max_hold: how.max_hold,
             at: how.at,
         };
         self.used += 1;
-        let before = self.resources.end_holder(&lease.resource, ix, ending, self.used);
-        self.recent.remove(&before);
-        self.recent.insert(self.used, lease.resource.clone());
-        if self.recent.len() > limits::RESOURCES_WITH_ENDINGS {
-            let (_, oldest) = self.recent.pop_first().expect("there are more than the bound");
-            self.resources.forget_endings(&oldest);
+        self.resources.end_holder(ix, &self.leases, ending, self.used);
+        if self.resources.recent_len() > limits::RESOURCES_WITH_ENDINGS {
+            self.resources.forget_oldest(&self.leases);
         }
     }
 
-    fn remember_ending(&mut self, lease: &Lease, session: Option<SessionId>, how: How) {
+    fn remember_ending(&mut self, ix: LeaseIx, session: Option<SessionId>, how: How) {
+        let lease = self.leases.get(ix);
         let was = WasLease {
             resource: lease.resource.clone(),
             token: lease.token,
-            fingerprint: fingerprint::of_lease(lease, session),
+            asked_for: AskedFor::of(lease, session),
             key: lease.key().cloned(),
         };
-        let tenant = self.outcomes.tenant(lease.resource.tenant());
-        let principal = self.principal_of(lease).map(Into::into);
-        let ended =
-            EndedLease { tenant, reason: how.reason, max_hold: how.max_hold, principal, was: Some(was) };
-        self.outcomes.remember_lease(lease.id, ended);
+        let ended = EndedLease {
+            id: lease.id,
+            tenant: self.outcomes.tenant(lease.resource.tenant()),
+            reason: how.reason,
+            max_hold: how.max_hold,
+            principal: self.principal_of(lease).map(Into::into),
+            was: Some(was),
+        };
+        self.remember_ended(ended);
+    }
+
+    fn remember_ended(&mut self, ended: EndedLease) {
+        let ids = &mut Ids { ids: &mut self.lease_ids, leases: &self.leases };
+        self.outcomes.remember_lease(ended, ids);
+    }
+
+    fn remember_key(&mut self, tenant: &TenantName, key: &RequestKey, keyed: Keyed) {
+        let ids = &mut Ids { ids: &mut self.lease_ids, leases: &self.leases };
+        self.outcomes.remember_key(tenant, key, keyed, ids);
     }
 
     fn open_session(&mut self, began: &SessionBegan) -> SessionIx {
@@ -439,13 +458,14 @@ impl Journaled {
         let released = leases.len() as u64;
         let Session { tenant, key, principal, .. } = session;
         let ended = EndedSession { tenant, closed, released, key, principal };
-        self.outcomes.remember_session(id, ended);
+        let ids = &mut Ids { ids: &mut self.lease_ids, leases: &self.leases };
+        self.outcomes.remember_session(id, ended, ids);
         changes.push(Change::SessionEnded(ix, id));
     }
 
     /// The leases of a session in the order of their tokens: the arena's own order differs between replays.
     pub(crate) fn leases_of(&self, ix: SessionIx) -> Vec<LeaseIx> {
-        let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().map(|(ix, ())| *ix).collect();
+        let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().collect();
         leases.sort_by_key(|ix| self.leases.get(*ix).token);
         leases
     }
@@ -471,12 +491,12 @@ impl Journaled {
         });
         if let Some(key) = &forced.key {
             let fingerprint = fingerprint::of_forced(forced);
-            self.outcomes.remember_key(&tenant, key, Keyed::Forced { fingerprint, released, audit_seq });
+            self.remember_key(&tenant, key, Keyed::Forced { fingerprint, released, audit_seq });
         }
     }
 
     fn end_delay(&mut self, key: &ResourceKey, token: FencingToken, changes: &mut Vec<Change>) {
-        self.resources.remove_delay(key, token);
+        self.resources.remove_delay(key, token, &self.leases);
         changes.push(Change::DelayEnded { resource: key.clone(), token });
     }
 
@@ -516,9 +536,30 @@ impl Journaled {
         }
     }
 
+    /// What became of the grant with this id, as far as it is remembered.
+    pub(crate) fn known(&self, id: LeaseId) -> Option<Known> {
+        self.lease_ids.get(id, Records { leases: &self.leases, ended: self.outcomes.leases() })
+    }
+
     /// The live lease with this id.
     pub(crate) fn find_lease(&self, id: LeaseId) -> Option<LeaseIx> {
-        self.lease_ids.get(id, &self.leases)
+        match self.known(id)? {
+            Known::Live(ix) => Some(ix),
+            Known::Ended(_) => None,
+        }
+    }
+
+    /// How the lease with this id ended.
+    pub(crate) fn ended_lease(&self, id: LeaseId) -> Option<&EndedLease> {
+        match self.known(id)? {
+            Known::Live(_) => None,
+            Known::Ended(ix) => Some(self.outcomes.leases().get(ix)),
+        }
+    }
+
+    /// What is known of a resource, if anything is.
+    pub(crate) fn resource(&self, key: &ResourceKey) -> Option<Resource<'_>> {
+        self.resources.get(key, &self.leases)
     }
 
     pub(crate) fn lease_ix(&self, id: LeaseId) -> LeaseIx {

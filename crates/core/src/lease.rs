@@ -6,7 +6,7 @@ use leasehold_types::{
 };
 
 use crate::arena::Ix;
-use crate::block_map::BlockMap;
+use crate::blocks::Blocks;
 use crate::command::{Acquire, Sharing};
 use crate::fact::{Granted, SessionBegan};
 use crate::reply::EndedInSession;
@@ -183,6 +183,13 @@ impl Lease {
         self.more().map_or(0, |more| more.lock_delay_ms)
     }
 
+    /// Whether it has neither permit, max hold nor lock delay.
+    pub(crate) fn is_plain(&self) -> bool {
+        self.more().is_none_or(|more| {
+            more.semaphore.is_none() && more.max_hold_ms.is_none() && more.lock_delay_ms == 0
+        })
+    }
+
     pub(crate) fn labels(&self) -> Option<&Labels> {
         self.more().map(|more| &more.labels)
     }
@@ -279,7 +286,7 @@ pub(crate) struct Session {
     pub(crate) key: Option<RequestKey>,
     /// Whom it is bound to, with every lease in it.
     pub(crate) principal: Option<Box<str>>,
-    pub(crate) leases: BlockMap<LeaseIx, ()>,
+    pub(crate) leases: Blocks<LeaseIx, LeaseIx>,
     /// Leases that ended without the client, until it says that it has seen them. At most a page: oldest dropped.
     pub(crate) unseen: Vec<EndedInSession>,
     pub(crate) note: Option<Note>,
@@ -298,7 +305,7 @@ impl Session {
             created_at: began.at,
             key: began.key.clone(),
             principal: began.principal.clone(),
-            leases: BlockMap::default(),
+            leases: Blocks::default(),
             unseen: Vec::new(),
             note: None,
         }

@@ -1,110 +1,165 @@
-//! Which lease has an id: in the order of ids, without a second copy of them. An entry has the first four bytes of its
-//! id, which decide nearly every comparison, and the place of its lease, which decides the rest.
+//! Which lease has or had an id: in the order of ids, without a second copy of them. An entry has the first four bytes
+//! of its id, which decide nearly every comparison, and the place of its record, which decides the rest.
+//!
+//! Live leases and ended ones stand in the same order: an id is looked for once, whatever became of it, and the ending
+//! of a lease changes its entry where it stands.
 
 use std::cmp::Ordering;
 
 use leasehold_types::LeaseId;
 
-use crate::arena::Arena;
-use crate::block_map::BlockMap;
+use crate::arena::{Arena, Either, EitherIx};
+use crate::blocks::{Blocks, Sought};
 use crate::lease::{Lease, LeaseIx};
+use crate::outcomes::{EndedIx, EndedLease};
 
-/// See the module. Every lease that is in it must be in the arena that is given, while it is in it.
+/// See the module. Every record that an entry points at must be in the arenas that are given, while it is pointed at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseIds(BlockMap<u32, LeaseIx>);
+pub(crate) struct LeaseIds(Blocks<Entry, LeaseId>);
+
+/// What became of the grant with an id.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Known {
+    Live(LeaseIx),
+    Ended(EndedIx),
+}
+
+/// The records of all ids.
+#[derive(Clone, Copy)]
+pub(crate) struct Records<'a> {
+    pub(crate) leases: &'a Arena<Lease>,
+    pub(crate) ended: &'a Arena<EndedLease>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    head: u32,
+    record: EitherIx<Lease, EndedLease>,
+}
 
 impl LeaseIds {
+    /// How many there are, live and ended.
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    pub(crate) fn get(&self, id: LeaseId, leases: &Arena<Lease>) -> Option<LeaseIx> {
-        self.0.get_by(order(id, leases)).copied()
+    pub(crate) fn get(&self, id: LeaseId, records: Records<'_>) -> Option<Known> {
+        self.0.get(&ById::new(id, records)).map(Entry::known)
     }
 
-    /// False if the id is there already.
-    pub(crate) fn insert(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> bool {
-        let id = leases.get(ix).id;
-        self.0.insert_by(order(id, leases), head(id), ix)
+    /// Notes what became of an id. Its record is in the arenas already; the one before it, if any, still is.
+    pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
+        let sought = ById::new(id, records);
+        let entry = Entry::new(sought.head, known);
+        if !self.0.insert(&sought, entry) {
+            self.0.replace(&sought, entry);
+        }
     }
 
-    pub(crate) fn remove(&mut self, id: LeaseId, leases: &Arena<Lease>) -> Option<LeaseIx> {
-        self.0.remove_by(order(id, leases))
-    }
-
-    /// All of them, in the order of their ids.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = LeaseIx> {
-        self.0.iter().map(|(_, ix)| *ix)
+    /// Forgets an id, if this is still what is known of it.
+    pub(crate) fn remove(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
+        let sought = ById::new(id, records);
+        if self.0.get(&sought).map(Entry::known) == Some(known) {
+            self.0.remove(&sought);
+        }
     }
 }
 
-/// The first bytes of an id, in the order of ids.
-fn head(id: LeaseId) -> u32 {
-    u32::from_be_bytes(*id.as_bytes().first_chunk().expect("an id has 16 bytes"))
+impl Entry {
+    fn new(head: u32, known: Known) -> Self {
+        let record = match known {
+            Known::Live(ix) => EitherIx::first(ix),
+            Known::Ended(ix) => EitherIx::second(ix),
+        };
+        Self { head, record }
+    }
+
+    fn known(self) -> Known {
+        match self.record.get() {
+            Either::First(ix) => Known::Live(ix),
+            Either::Second(ix) => Known::Ended(ix),
+        }
+    }
 }
 
-/// How an entry stands to an id.
-fn order(id: LeaseId, leases: &Arena<Lease>) -> impl Fn(&u32, &LeaseIx) -> Ordering {
-    let sought = head(id);
-    move |head, ix| head.cmp(&sought).then_with(|| leases.get(*ix).id.cmp(&id))
+/// An id that is looked for.
+struct ById<'a> {
+    id: LeaseId,
+    head: u32,
+    records: Records<'a>,
+}
+
+impl<'a> ById<'a> {
+    fn new(id: LeaseId, records: Records<'a>) -> Self {
+        // The first bytes, in the order of ids.
+        let head = u32::from_be_bytes(*id.as_bytes().first_chunk().expect("an id has 16 bytes"));
+        Self { id, head, records }
+    }
+}
+
+impl Sought<Entry> for ById<'_> {
+    type Bound = LeaseId;
+
+    fn bound_of(&self, entry: &Entry) -> LeaseId {
+        match entry.known() {
+            Known::Live(ix) => self.records.leases.get(ix).id,
+            Known::Ended(ix) => self.records.ended.get(ix).id,
+        }
+    }
+
+    fn order_of_bound(&self, bound: &LeaseId) -> Ordering {
+        bound.cmp(&self.id)
+    }
+
+    fn order_of(&self, entry: &Entry) -> Ordering {
+        entry.head.cmp(&self.head).then_with(|| self.bound_of(entry).cmp(&self.id))
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use leasehold_types::{
-        Class, FencingToken, Labels, OwnerId, ResourceKey, ResourceName, TenantName, Ttl, WallTime,
-    };
+    use leasehold_types::{EndReason, TenantName};
 
     use super::*;
-    use crate::command::Sharing;
-    use crate::fact::Granted;
 
-    fn lease(id: [u8; 16]) -> Lease {
-        let name = ResourceName::new("r").unwrap();
-        let granted = Granted {
-            lease_id: LeaseId::from_bytes(id),
-            resource: ResourceKey::new(&TenantName::default_tenant(), &name),
-            owner: OwnerId::new("o").unwrap(),
-            session: None,
-            sharing: Sharing::Exclusive,
-            permit: None,
-            class: Class::Correctness,
-            ttl: Ttl::from_journal(1_000).unwrap(),
-            max_hold_ms: None,
-            lock_delay_ms: 0,
-            labels: Labels::default(),
-            value: None,
-            token: FencingToken::new(1).unwrap(),
-            at: WallTime(0),
-            key: None,
+    fn ended(id: [u8; 16]) -> EndedLease {
+        EndedLease {
+            id: LeaseId::from_bytes(id),
+            tenant: TenantName::default_tenant(),
+            reason: EndReason::Unknown,
+            max_hold: false,
             principal: None,
-        };
-        Lease::new(&granted, None)
+            was: None,
+        }
     }
 
     /// Ids that a caller has chosen to look alike: four heads, and the rest in the last byte.
     #[test]
     fn ids_with_the_same_first_bytes_are_told_apart() {
-        let (mut leases, mut ids) = (Arena::default(), LeaseIds::default());
+        let (leases, mut records, mut ids) = (Arena::default(), Arena::default(), LeaseIds::default());
         let id = |number: u8| {
             let mut bytes = [number % 4; 16];
             bytes[15] = number;
             bytes
         };
+        let mut known = Vec::new();
         for number in (0..=255).rev() {
-            let ix = leases.insert(lease(id(number)));
-            assert!(ids.insert(ix, &leases));
-            assert!(!ids.insert(ix, &leases), "an id is there once");
+            let is = Known::Ended(records.insert(ended(id(number))));
+            let all = Records { leases: &leases, ended: &records };
+            ids.set(LeaseId::from_bytes(id(number)), is, all);
+            known.insert(0, is);
         }
-        let in_order: Vec<_> = ids.iter().map(|ix| leases.get(ix).id).collect();
-        assert!(in_order.is_sorted() && in_order.len() == 256);
+        let all = Records { leases: &leases, ended: &records };
+        assert_eq!(ids.len(), 256);
         for number in (0..=255).filter(|number| number % 3 == 0) {
-            let ix = ids.remove(LeaseId::from_bytes(id(number)), &leases).unwrap();
-            leases.remove(ix);
+            let other = known[(usize::from(number) + 1) % 256];
+            ids.remove(LeaseId::from_bytes(id(number)), other, all);
+            assert!(ids.get(LeaseId::from_bytes(id(number)), all).is_some(), "it was something else");
+            ids.remove(LeaseId::from_bytes(id(number)), known[usize::from(number)], all);
         }
         for number in 0..=255 {
-            let found = ids.get(LeaseId::from_bytes(id(number)), &leases);
-            assert_eq!(found.map(|ix| leases.get(ix).id.as_bytes()[15]), (number % 3 != 0).then_some(number));
+            let found = ids.get(LeaseId::from_bytes(id(number)), all);
+            assert_eq!(found, (number % 3 != 0).then(|| known[usize::from(number)]));
         }
     }
 }

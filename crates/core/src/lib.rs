@@ -12,7 +12,7 @@
 mod acquire;
 mod arena;
 mod audit;
-mod block_map;
+mod blocks;
 mod chunked;
 mod clocks;
 pub mod codec;
@@ -29,6 +29,7 @@ mod lease_ids;
 mod outcomes;
 mod query;
 mod queue;
+mod recent;
 mod renewal;
 mod reply;
 mod resource;

@@ -7,11 +7,18 @@ use leasehold_types::{
     EndReason, FencingToken, LeaseId, RequestKey, ResourceKey, SessionId, TenantName, limits,
 };
 
+use crate::arena::{Arena, Ix};
+use crate::fingerprint::AskedFor;
+use crate::lease::Lease;
+use crate::lease_ids::{Known, LeaseIds, Records};
 use crate::reply::Holder;
 
+pub(crate) type EndedIx = Ix<EndedLease>;
+
 /// How a lease ended.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct EndedLease {
+    pub(crate) id: LeaseId,
     pub(crate) tenant: TenantName,
     pub(crate) reason: EndReason,
     pub(crate) max_hold: bool,
@@ -22,14 +29,20 @@ pub(crate) struct EndedLease {
 }
 
 /// What an ended lease was.
-#[derive(Clone, PartialEq, Eq, Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct WasLease {
     pub(crate) resource: ResourceKey,
     pub(crate) token: FencingToken,
-    /// Of the acquire that it was granted to.
-    pub(crate) fingerprint: u64,
+    pub(crate) asked_for: AskedFor,
     /// The key it was acquired under.
     pub(crate) key: Option<RequestKey>,
+}
+
+impl WasLease {
+    /// Of the acquire that it was granted to.
+    pub(crate) fn fingerprint(&self) -> u64 {
+        self.asked_for.fingerprint(&self.resource)
+    }
 }
 
 /// How a session ended.
@@ -63,15 +76,15 @@ pub(crate) enum Keyed {
 /// Names one remembered thing, in the order of remembering.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Remembered {
-    Lease(LeaseId),
+    Lease(EndedIx),
     Session(SessionId),
     Key(RequestKey),
 }
 
-/// See the module.
+/// See the module. Leases stand in the order of all ids, which is given along where one is forgotten.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outcomes {
-    leases: BTreeMap<LeaseId, EndedLease>,
+    leases: Arena<EndedLease>,
     sessions: BTreeMap<SessionId, EndedSession>,
     keyed: BTreeMap<(TenantName, RequestKey), Keyed>,
     /// For each tenant what is remembered, oldest first, with its number.
@@ -80,9 +93,16 @@ pub(crate) struct Outcomes {
     pub(crate) count: u64,
 }
 
+/// The order of all ids, and the live leases in it.
+pub(crate) struct Ids<'a> {
+    pub(crate) ids: &'a mut LeaseIds,
+    pub(crate) leases: &'a Arena<Lease>,
+}
+
 impl Outcomes {
-    pub(crate) fn lease(&self, id: LeaseId) -> Option<&EndedLease> {
-        self.leases.get(&id)
+    /// Every ended lease.
+    pub(crate) fn leases(&self) -> &Arena<EndedLease> {
+        &self.leases
     }
 
     pub(crate) fn session(&self, id: SessionId) -> Option<&EndedSession> {
@@ -92,7 +112,7 @@ impl Outcomes {
     /// Whom what is remembered was bound to.
     pub(crate) fn principal_of(&self, what: &Remembered) -> Option<&str> {
         match what {
-            Remembered::Lease(id) => self.lease(*id)?.principal.as_deref(),
+            Remembered::Lease(ix) => self.leases.get(*ix).principal.as_deref(),
             Remembered::Session(id) => self.session(*id)?.principal.as_deref(),
             Remembered::Key(_) => None,
         }
@@ -124,36 +144,42 @@ impl Outcomes {
         self.keyed.insert((tenant.clone(), key.clone()), keyed);
     }
 
-    pub(crate) fn remember_lease(&mut self, id: LeaseId, ended: EndedLease) {
+    pub(crate) fn remember_lease(&mut self, ended: EndedLease, ids: &mut Ids<'_>) {
         let tenant = ended.tenant.clone();
-        self.leases.insert(id, ended);
-        self.remember(tenant, Remembered::Lease(id));
+        let ix = self.put_ended(ended, ids);
+        self.remember(tenant, Remembered::Lease(ix), ids);
     }
 
-    pub(crate) fn remember_session(&mut self, id: SessionId, ended: EndedSession) {
+    pub(crate) fn remember_session(&mut self, id: SessionId, ended: EndedSession, ids: &mut Ids<'_>) {
         let tenant = ended.tenant.clone();
         self.sessions.insert(id, ended);
-        self.remember(tenant, Remembered::Session(id));
+        self.remember(tenant, Remembered::Session(id), ids);
     }
 
-    pub(crate) fn remember_key(&mut self, tenant: &TenantName, key: &RequestKey, keyed: Keyed) {
+    pub(crate) fn remember_key(
+        &mut self,
+        tenant: &TenantName,
+        key: &RequestKey,
+        keyed: Keyed,
+        ids: &mut Ids<'_>,
+    ) {
         let before = self.keyed.insert((tenant.clone(), key.clone()), keyed);
         // A key stands in the order once: what was forgotten of its command may be done under it again.
         if before.is_none() {
-            self.remember(tenant.clone(), Remembered::Key(key.clone()));
+            self.remember(tenant.clone(), Remembered::Key(key.clone()), ids);
         }
     }
 
-    fn remember(&mut self, tenant: TenantName, what: Remembered) {
+    fn remember(&mut self, tenant: TenantName, what: Remembered, ids: &mut Ids<'_>) {
         self.count += 1;
-        self.push(tenant.clone(), self.count, what);
-        if self.order.get(&tenant).is_some_and(|order| order.len() > limits::OUTCOMES_PER_TENANT) {
-            self.forget_oldest(&tenant);
+        let kept = self.push(&tenant, self.count, what);
+        if kept > limits::OUTCOMES_PER_TENANT {
+            self.forget_oldest(&tenant, ids);
         }
     }
 
     /// Forgets everything with a number up to this.
-    pub(crate) fn forget_through(&mut self, through: u64) {
+    pub(crate) fn forget_through(&mut self, through: u64, ids: &mut Ids<'_>) {
         let tenants: Vec<_> = self.order.keys().cloned().collect();
         for tenant in tenants {
             while self
@@ -162,12 +188,12 @@ impl Outcomes {
                 .and_then(VecDeque::front)
                 .is_some_and(|(number, _)| *number <= through)
             {
-                self.forget_oldest(&tenant);
+                self.forget_oldest(&tenant, ids);
             }
         }
     }
 
-    fn forget_oldest(&mut self, tenant: &TenantName) {
+    fn forget_oldest(&mut self, tenant: &TenantName, ids: &mut Ids<'_>) {
         let Some(order) = self.order.get_mut(tenant) else { return };
         let oldest = order.pop_front();
         if order.is_empty() {
@@ -175,13 +201,27 @@ impl Outcomes {
         }
         let key = match oldest {
             None => None,
-            Some((_, Remembered::Lease(id))) => self.leases.remove(&id).and_then(|ended| ended.was?.key),
+            Some((_, Remembered::Lease(ix))) => self.forget_lease(ix, ids).was.and_then(|was| was.key),
             Some((_, Remembered::Session(id))) => self.sessions.remove(&id).and_then(|ended| ended.key),
             Some((_, Remembered::Key(key))) => Some(key),
         };
         if let Some(key) = key {
             self.keyed.remove(&(tenant.clone(), key));
         }
+    }
+
+    fn forget_lease(&mut self, ix: EndedIx, ids: &mut Ids<'_>) -> EndedLease {
+        let records = Records { leases: ids.leases, ended: &self.leases };
+        ids.ids.remove(self.leases.get(ix).id, Known::Ended(ix), records);
+        self.leases.remove(ix)
+    }
+
+    /// Makes a record of an ending and lets its id name that.
+    fn put_ended(&mut self, ended: EndedLease, ids: &mut Ids<'_>) -> EndedIx {
+        let id = ended.id;
+        let ix = self.leases.insert(ended);
+        ids.ids.set(id, Known::Ended(ix), Records { leases: ids.leases, ended: &self.leases });
+        ix
     }
 
     /// Everything in a canonical order, for snapshots: tenants by name, then oldest first.
@@ -195,17 +235,23 @@ impl Outcomes {
         last < number && number <= self.count
     }
 
-    /// Puts back what a snapshot held.
-    pub(crate) fn push(&mut self, tenant: TenantName, number: u64, what: Remembered) {
-        self.order.entry(tenant).or_default().push_back((number, what));
+    /// Puts something at the end of its tenant's order, under this number; how long that is then. Also for snapshots.
+    pub(crate) fn push(&mut self, tenant: &TenantName, number: u64, what: Remembered) -> usize {
+        // Nearly always the tenant is there, and its name need not be shared once more.
+        if !self.order.contains_key(tenant) {
+            self.order.insert(tenant.clone(), VecDeque::new());
+        }
+        let order = self.order.get_mut(tenant).expect("it was just made sure of");
+        order.push_back((number, what));
+        order.len()
     }
 
     /// Puts back what a snapshot held.
-    pub(crate) fn put_lease(&mut self, id: LeaseId, ended: EndedLease) {
+    pub(crate) fn put_lease(&mut self, ended: EndedLease, ids: &mut Ids<'_>) -> EndedIx {
         if let Some(key) = ended.was.as_ref().and_then(|was| was.key.clone()) {
-            self.tie(&ended.tenant.clone(), &key, Keyed::Acquired(id));
+            self.tie(&ended.tenant.clone(), &key, Keyed::Acquired(ended.id));
         }
-        self.leases.insert(id, ended);
+        self.put_ended(ended, ids)
     }
 
     /// Puts back what a snapshot held, with the fingerprint of its opening where it had a key.
@@ -236,11 +282,12 @@ mod tests {
         let tenant = TenantName::default_tenant();
         let key = RequestKey::new("k").unwrap();
         let id = LeaseId::from_bytes([1; 16]);
-        let mut outcomes = Outcomes::default();
-        outcomes.remember_key(&tenant, &key, Keyed::Released(id));
-        outcomes.remember_key(&tenant, &key, Keyed::Released(id));
+        let (mut outcomes, mut ids, leases) = (Outcomes::default(), LeaseIds::default(), Arena::default());
+        let ids = &mut Ids { ids: &mut ids, leases: &leases };
+        outcomes.remember_key(&tenant, &key, Keyed::Released(id), ids);
+        outcomes.remember_key(&tenant, &key, Keyed::Released(id), ids);
         assert_eq!(outcomes.in_order().count(), 1);
-        outcomes.forget_through(1);
+        outcomes.forget_through(1, ids);
         assert!(outcomes.is_empty() && outcomes.keyed(&tenant, &key).is_none());
     }
 }

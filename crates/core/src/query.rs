@@ -120,9 +120,9 @@ impl LockTable {
         };
         self.journaled
             .resources
-            .range_from(&begin)
+            .range_from(&begin, &self.journaled.leases)
             .take_while(move |(key, _)| key.tenant() == tenant.as_str() && key.name().starts_with(prefix))
-            .flat_map(move |(key, resource)| resource.holders().iter().map(move |ix| (key, *ix)))
+            .flat_map(move |(key, resource)| resource.holders().map(move |ix| (key, ix)))
             .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token.get()))
     }
 
@@ -141,7 +141,7 @@ impl LockTable {
 
     fn explain(&self, tenant: &TenantName, resource: ResourceName, now: Now) -> Explained {
         let key = ResourceKey::new(tenant, &resource);
-        let known = self.journaled.resources.get(&key);
+        let known = self.journaled.resource(&key);
         let queue = self.queues.of(&key);
         let view = |waiter: &crate::queue::Waiter| WaiterView {
             owner: waiter.owner.clone(),
@@ -151,10 +151,10 @@ impl LockTable {
         Explained {
             resource,
             holders: known
-                .map_or(&[][..], Resource::holders)
-                .iter()
+                .into_iter()
+                .flat_map(Resource::holders)
                 .take(limits::PAGE_SIZE)
-                .map(|ix| self.lease_view(*ix, now))
+                .map(|ix| self.lease_view(ix, now))
                 .collect(),
             waiters: queue.into_iter().flat_map(Queue::iter).take(limits::PAGE_SIZE).map(view).collect(),
             last_token: known.and_then(|known| self.last_token_of(known)),
@@ -167,7 +167,7 @@ impl LockTable {
 
     /// The largest token of a resource that is still known: of a holder, or of an ending that is kept.
     fn last_token_of(&self, resource: Resource<'_>) -> Option<FencingToken> {
-        let held = resource.holders().iter().map(|ix| self.journaled.leases.get(*ix).token);
+        let held = resource.holders().map(|ix| self.journaled.leases.get(ix).token);
         held.chain(resource.endings().map(|ending| ending.token)).max()
     }
 
@@ -178,10 +178,10 @@ impl LockTable {
         token: FencingToken,
         permit: Option<Permit>,
     ) -> Reply {
-        let Some(known) = self.journaled.resources.get(&ResourceKey::new(tenant, resource)) else {
+        let Some(known) = self.journaled.resource(&ResourceKey::new(tenant, resource)) else {
             return Reply::Validated { current: false, last_token: None };
         };
-        let mut holders = known.holders().iter().map(|ix| self.journaled.leases.get(*ix));
+        let mut holders = known.holders().map(|ix| self.journaled.leases.get(ix));
         let current =
             holders.any(|lease| lease.token == token && (permit.is_none() || lease.permit() == permit));
         Reply::Validated { current, last_token: self.last_token_of(known) }

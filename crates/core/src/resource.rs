@@ -2,8 +2,9 @@
 
 use std::collections::VecDeque;
 
-use leasehold_types::{FencingToken, Permit};
+use leasehold_types::{FencingToken, Permit, ResourceKey, limits};
 
+use crate::arena::Ix;
 use crate::command::Sharing;
 use crate::lease::LeaseIx;
 use crate::reply::Ending;
@@ -12,20 +13,32 @@ use crate::reply::Ending;
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Resource<'a> {
     /// One holder, and no past.
-    HeldBy(&'a LeaseIx),
+    HeldBy(LeaseIx),
     Full(&'a Full),
 }
 
 /// A resource with several holders or with a past.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Full {
-    /// In the order of their tokens.
-    pub(crate) holders: Vec<LeaseIx>,
+    pub(crate) key: ResourceKey,
+    /// The holder with the smallest token.
+    pub(crate) first: Option<LeaseIx>,
+    /// The other holders, in the order of their tokens.
+    pub(crate) others: Vec<LeaseIx>,
     /// Newest last.
     pub(crate) endings: VecDeque<Ending>,
     pub(crate) delays: Vec<Delay>,
     /// When it was last used, in the count of endings; 0: its endings were never kept.
     pub(crate) used: u64,
+    /// Its neighbours in the order of use.
+    pub(crate) in_order: Links,
+}
+
+/// What was used right before and right after.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Links {
+    pub(crate) older: Option<Ix<Full>>,
+    pub(crate) newer: Option<Ix<Full>>,
 }
 
 /// A lock delay that is open.
@@ -77,10 +90,19 @@ pub(crate) struct Place {
 }
 
 impl<'a> Resource<'a> {
-    pub(crate) fn holders(self) -> &'a [LeaseIx] {
+    /// In the order of their tokens.
+    pub(crate) fn holders(self) -> impl Iterator<Item = LeaseIx> + Clone + use<'a> {
+        let (first, others) = match self {
+            Self::HeldBy(ix) => (Some(ix), &[][..]),
+            Self::Full(full) => (full.first, &full.others[..]),
+        };
+        first.into_iter().chain(others.iter().copied())
+    }
+
+    pub(crate) fn is_held(self) -> bool {
         match self {
-            Self::HeldBy(ix) => std::slice::from_ref(ix),
-            Self::Full(full) => &full.holders,
+            Self::HeldBy(_) => true,
+            Self::Full(full) => full.first.is_some(),
         }
     }
 
@@ -102,6 +124,45 @@ impl<'a> Resource<'a> {
             Self::Full(full) => Some(full),
             Self::HeldBy(_) => None,
         }
+    }
+}
+
+impl Full {
+    pub(crate) fn new(key: ResourceKey, first: Option<LeaseIx>) -> Self {
+        let (others, endings, delays) = (Vec::new(), VecDeque::new(), Vec::new());
+        Self { key, first, others, endings, delays, used: 0, in_order: Links::default() }
+    }
+
+    /// One more holds, with the newest token.
+    pub(crate) fn add_holder(&mut self, ix: LeaseIx) {
+        match self.first {
+            None => self.first = Some(ix),
+            Some(_) => self.others.push(ix),
+        }
+    }
+
+    pub(crate) fn remove_holder(&mut self, ix: LeaseIx) {
+        if self.first == Some(ix) {
+            self.first = (!self.others.is_empty()).then(|| self.others.remove(0));
+        } else {
+            self.others.retain(|holder| *holder != ix);
+        }
+    }
+
+    /// Drops the oldest ending beyond the bound.
+    pub(crate) fn add_ending(&mut self, ending: Ending) {
+        if self.endings.len() >= limits::ENDINGS_PER_RESOURCE {
+            self.endings.pop_front();
+        }
+        if self.endings.capacity() == 0 {
+            // Most have one.
+            self.endings.reserve_exact(1);
+        }
+        self.endings.push_back(ending);
+    }
+
+    pub(crate) fn has_no_past(&self) -> bool {
+        self.endings.is_empty() && self.delays.is_empty() && self.used == 0
     }
 }
 

@@ -1,143 +1,203 @@
 //! Every resource that is held, closed by a lock delay, or remembered, in the order of their keys: each tenant's together,
 //! by name.
+//!
+//! The order holds no names: a resource with one holder has its name in that lease, any other in its own record. So
+//! whoever asks gives the leases along, and a lease leaves them only after it has left its resource.
 
+use std::cmp::Ordering;
 use std::collections::VecDeque;
 
-use leasehold_types::{FencingToken, ResourceKey, limits};
+use leasehold_types::{FencingToken, ResourceKey};
 
-use crate::arena::{Arena, Ix};
-use crate::block_map::BlockMap;
-use crate::lease::LeaseIx;
+use crate::arena::{Arena, Either, EitherIx, Ix};
+use crate::blocks::{Blocks, Sought};
+use crate::lease::{Lease, LeaseIx};
+use crate::recent::Recent;
 use crate::reply::Ending;
 use crate::resource::{Delay, Full, Resource};
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    by_key: BlockMap<ResourceKey, State>,
+    by_key: Blocks<State, ResourceKey>,
     full: Arena<Full>,
+    /// Those with endings, by when they were last used: the oldest is forgotten first.
+    recent: Recent,
 }
 
-/// Almost all resources are held by one and have no past, so that costs no more than this.
-#[derive(Clone, Copy, Debug)]
-enum State {
-    HeldBy(LeaseIx),
-    Full(Ix<Full>),
-}
+/// Almost all resources are held by one and have no past, so that costs no more than the place of the lease.
+type State = EitherIx<Lease, Full>;
 
 impl Resources {
     /// What is known of a resource, if anything is.
-    pub(crate) fn get(&self, key: &ResourceKey) -> Option<Resource<'_>> {
-        self.by_key.get(key).map(|state| self.look_at(state))
+    pub(crate) fn get(&self, key: &ResourceKey, leases: &Arena<Lease>) -> Option<Resource<'_>> {
+        self.by_key.get(&self.sought(key, leases)).map(|state| self.look_at(state))
     }
 
     /// All of them.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&ResourceKey, Resource<'_>)> {
-        self.by_key.iter().map(|(key, state)| (key, self.look_at(state)))
+    pub(crate) fn iter<'a>(
+        &'a self,
+        leases: &'a Arena<Lease>,
+    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> {
+        self.by_key.iter().map(|state| (key_of(state, leases, &self.full), self.look_at(state)))
     }
 
     /// Those from this key on.
     pub(crate) fn range_from<'a>(
         &'a self,
         begin: &ResourceKey,
+        leases: &'a Arena<Lease>,
     ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a> {
-        self.by_key.range_from(begin).map(|(key, state)| (key, self.look_at(state)))
+        let states = self.by_key.iter_from(&self.sought(begin, leases));
+        states.map(|state| (key_of(state, leases, &self.full), self.look_at(state)))
     }
 
-    fn look_at<'a>(&'a self, state: &'a State) -> Resource<'a> {
-        match state {
-            State::HeldBy(ix) => Resource::HeldBy(ix),
-            State::Full(full) => Resource::Full(self.full.get(*full)),
+    /// Those with endings and when they were last used, oldest first.
+    pub(crate) fn recent(&self) -> impl Iterator<Item = (u64, &ResourceKey)> {
+        self.recent.iter(&self.full).map(|full| (full.used, &full.key))
+    }
+
+    /// How many have endings.
+    pub(crate) fn recent_len(&self) -> usize {
+        self.recent.len()
+    }
+
+    fn look_at(&self, state: State) -> Resource<'_> {
+        match state.get() {
+            Either::First(ix) => Resource::HeldBy(ix),
+            Either::Second(full) => Resource::Full(self.full.get(full)),
         }
     }
 
-    /// One more holds, with the newest token. Returns the key as it stands here: one allocation of the name serves this
-    /// index and every lease.
-    pub(crate) fn add_holder(&mut self, key: ResourceKey, ix: LeaseIx) -> ResourceKey {
-        let (is_new, key, state) = self.by_key.get_or_insert_with(key, || State::HeldBy(ix));
-        if !is_new {
-            full_of(state, &mut self.full).holders.push(ix);
+    fn sought<'a>(&'a self, key: &'a ResourceKey, leases: &'a Arena<Lease>) -> ByKey<'a> {
+        ByKey { key, leases, full: &self.full }
+    }
+
+    /// This lease holds its resource now, with the newest token. If the resource was known, the lease's name is to be
+    /// this one: one allocation serves all.
+    pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
+        let key = &leases.get(ix).resource;
+        let sought = ByKey { key, leases, full: &self.full };
+        if self.by_key.insert(&sought, State::first(ix)) {
+            return None;
         }
-        key.clone()
+        let full_ix = self.full_ix(key, leases);
+        let full = self.full.get_mut(full_ix);
+        full.add_holder(ix);
+        Some(full.key.clone())
     }
 
-    /// A holder is one no longer, and how that came is kept. Returns when the resource was used before.
-    pub(crate) fn end_holder(&mut self, key: &ResourceKey, ix: LeaseIx, ending: Ending, used: u64) -> u64 {
-        self.change(key, |full| {
-            full.holders.retain(|holder| *holder != ix);
-            full.add_ending(ending);
-            std::mem::replace(&mut full.used, used)
-        })
+    /// A holder is one no longer, and how that came is kept.
+    pub(crate) fn end_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>, ending: Ending, used: u64) {
+        let full_ix = self.full_ix(&leases.get(ix).resource, leases);
+        let full = self.full.get_mut(full_ix);
+        full.remove_holder(ix);
+        full.add_ending(ending);
+        let was_used = std::mem::replace(&mut full.used, used) > 0;
+        self.recent.touch(full_ix, was_used, &mut self.full);
     }
 
-    pub(crate) fn forget_endings(&mut self, key: &ResourceKey) {
-        self.change(key, |full| {
-            full.endings = VecDeque::new();
-            full.used = 0;
-        });
+    /// Forgets the endings of the resource that was not used for the longest time.
+    pub(crate) fn forget_oldest(&mut self, leases: &Arena<Lease>) {
+        let Some(ix) = self.recent.pop_oldest(&mut self.full) else { return };
+        let full = self.full.get_mut(ix);
+        (full.endings, full.used) = (VecDeque::new(), 0);
+        self.tidy(ix, leases);
     }
 
-    pub(crate) fn add_delay(&mut self, key: &ResourceKey, delay: Delay) {
-        self.change(key, |full| full.delays.push(delay));
+    pub(crate) fn add_delay(&mut self, key: &ResourceKey, delay: Delay, leases: &Arena<Lease>) {
+        let ix = self.full_ix(key, leases);
+        self.full.get_mut(ix).delays.push(delay);
     }
 
-    pub(crate) fn remove_delay(&mut self, key: &ResourceKey, token: FencingToken) {
-        self.change(key, |full| full.delays.retain(|delay| delay.token != token));
+    pub(crate) fn remove_delay(&mut self, key: &ResourceKey, token: FencingToken, leases: &Arena<Lease>) {
+        let ix = self.full_ix(key, leases);
+        self.full.get_mut(ix).delays.retain(|delay| delay.token != token);
+        self.tidy(ix, leases);
     }
 
-    /// Adds the past of a resource, as a snapshot has it.
-    pub(crate) fn restore(&mut self, key: ResourceKey, used: u64, endings: Vec<Ending>, delays: Vec<Delay>) {
-        let full = &mut self.full;
-        let (_, _, state) = self.by_key.get_or_insert_with(key, || State::Full(full.insert(Full::default())));
-        let full = full_of(state, full);
+    /// Adds the past of a resource, as a snapshot has it. One that was used is in no order until [`Self::restore_order`].
+    pub(crate) fn restore(
+        &mut self,
+        key: &ResourceKey,
+        used: u64,
+        endings: Vec<Ending>,
+        delays: Vec<Delay>,
+        leases: &Arena<Lease>,
+    ) -> Ix<Full> {
+        if self.by_key.get(&self.sought(key, leases)).is_none() {
+            let ix = self.full.insert(Full::new(key.clone(), None));
+            self.by_key.insert(&ByKey { key, leases, full: &self.full }, State::second(ix));
+        }
+        let ix = self.full_ix(key, leases);
+        let full = self.full.get_mut(ix);
         (full.used, full.delays) = (used, delays);
         endings.into_iter().for_each(|ending| full.add_ending(ending));
+        ix
     }
 
-    /// Changes a known resource; afterwards it has its smallest form, or is not here if nothing is known any more.
-    fn change<R>(&mut self, key: &ResourceKey, change: impl FnOnce(&mut Full) -> R) -> R {
-        let state = self.by_key.get_mut(key).expect("only a known resource changes");
-        let full = full_of(state, &mut self.full);
-        let result = change(full);
-        if full.has_no_past()
-            && let State::Full(ix) = *state
-        {
-            match full.holders[..] {
-                [] => {
-                    self.full.remove(ix);
-                    self.by_key.remove(key);
-                }
-                [only] => {
-                    self.full.remove(ix);
-                    *state = State::HeldBy(only);
-                }
-                _ => {}
+    /// Puts those that were used into their order, oldest first.
+    pub(crate) fn restore_order(&mut self, oldest_first: impl Iterator<Item = Ix<Full>>) {
+        oldest_first.for_each(|ix| self.recent.touch(ix, false, &mut self.full));
+    }
+
+    /// A known resource in its full form.
+    fn full_ix(&mut self, key: &ResourceKey, leases: &Arena<Lease>) -> Ix<Full> {
+        let state = self.by_key.get(&self.sought(key, leases)).expect("only a known resource changes");
+        match state.get() {
+            Either::Second(ix) => ix,
+            Either::First(holder) => {
+                let key = leases.get(holder).resource.clone();
+                let ix = self.full.insert(Full::new(key, Some(holder)));
+                let sought = ByKey { key: &self.full.get(ix).key, leases, full: &self.full };
+                self.by_key.replace(&sought, State::second(ix));
+                ix
             }
         }
-        result
     }
-}
 
-/// A resource in its full form.
-fn full_of<'a>(state: &mut State, full: &'a mut Arena<Full>) -> &'a mut Full {
-    let ix = match *state {
-        State::Full(ix) => ix,
-        State::HeldBy(holder) => full.insert(Full { holders: vec![holder], ..Full::default() }),
-    };
-    *state = State::Full(ix);
-    full.get_mut(ix)
-}
-
-impl Full {
-    /// Drops the oldest ending beyond the bound.
-    fn add_ending(&mut self, ending: Ending) {
-        if self.endings.len() >= limits::ENDINGS_PER_RESOURCE {
-            self.endings.pop_front();
+    /// Gives a resource its smallest form; it is not here any more if nothing is known of it.
+    fn tidy(&mut self, ix: Ix<Full>, leases: &Arena<Lease>) {
+        let full = self.full.get(ix);
+        if !full.has_no_past() || !full.others.is_empty() {
+            return;
         }
-        self.endings.push_back(ending);
+        let sought = ByKey { key: &full.key, leases, full: &self.full };
+        if let Some(only) = full.first {
+            self.by_key.replace(&sought, State::first(only));
+        } else {
+            self.by_key.remove(&sought);
+        }
+        self.full.remove(ix);
+    }
+}
+
+/// A resource that is looked for.
+struct ByKey<'a> {
+    key: &'a ResourceKey,
+    leases: &'a Arena<Lease>,
+    full: &'a Arena<Full>,
+}
+
+impl Sought<State> for ByKey<'_> {
+    type Bound = ResourceKey;
+
+    fn bound_of(&self, state: &State) -> ResourceKey {
+        key_of(*state, self.leases, self.full).clone()
     }
 
-    fn has_no_past(&self) -> bool {
-        self.endings.is_empty() && self.delays.is_empty() && self.used == 0
+    fn order_of_bound(&self, bound: &ResourceKey) -> Ordering {
+        bound.cmp(self.key)
+    }
+
+    fn order_of(&self, state: &State) -> Ordering {
+        key_of(*state, self.leases, self.full).cmp(self.key)
+    }
+}
+
+fn key_of<'a>(state: State, leases: &'a Arena<Lease>, full: &'a Arena<Full>) -> &'a ResourceKey {
+    match state.get() {
+        Either::First(ix) => &leases.get(ix).resource,
+        Either::Second(ix) => &full.get(ix).key,
     }
 }

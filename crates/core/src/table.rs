@@ -177,7 +177,7 @@ impl LockTable {
         let open: Vec<_> = self
             .journaled
             .resources
-            .iter()
+            .iter(&self.journaled.leases)
             .flat_map(|(key, resource)| resource.delays().iter().map(move |delay| (key.clone(), *delay)))
             .collect();
         for (resource, delay) in open {
@@ -555,7 +555,7 @@ impl LockTable {
 
     /// An ended lease of this tenant that the caller might have used.
     pub(crate) fn ended_lease_of(&self, tenant: &str, id: LeaseId) -> Option<&EndedLease> {
-        let ended = self.journaled.outcomes.lease(id)?;
+        let ended = self.journaled.ended_lease(id)?;
         (ended.tenant.as_str() == tenant && self.is_ours(ended.principal.as_deref())).then_some(ended)
     }
 

@@ -1,18 +1,21 @@
 //! The journaled part as a stream of records in a canonical order, cut into chunks of whole records. The same state
 //! gives the same bytes, which is how tests compare states.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
-use leasehold_types::{Generation, RequestKey, ResourceKey, TenantName};
+use leasehold_types::{Generation, LeaseId, RequestKey, ResourceKey, TenantName};
 
 use super::CodecError;
 use super::bytes::{Decoder, Encoder};
+use crate::arena::Ix;
 use crate::fact::{Granted, SessionBegan};
-use crate::fingerprint;
+use crate::fingerprint::{self, AskedFor};
 use crate::journaled::Journaled;
 use crate::lease::{Lease, Note, Session};
-use crate::outcomes::{EndedLease, EndedSession, Keyed, Remembered, WasLease};
+use crate::outcomes::{EndedLease, EndedSession, Ids, Keyed, Remembered, WasLease};
 use crate::reply::{EndedInSession, Ending, Holder};
-use crate::resource::{Closes, Delay, Resource};
+use crate::resource::{Closes, Delay, Full, Resource};
 use crate::secret::ClusterSecret;
 
 /// Stands before the record of something that is bound to a principal, with its name. Since format 2.
@@ -47,7 +50,7 @@ pub fn encode_snapshot<E>(
     for lease in leases {
         chunks.record(|encoder| encoder.lease(lease, state))?;
     }
-    for (key, resource) in state.resources.iter() {
+    for (key, resource) in state.resources.iter(&state.leases) {
         if resource.endings().len() > 0 || !resource.delays().is_empty() {
             chunks.record(|encoder| encoder.resource(key.as_str(), resource))?;
         }
@@ -202,10 +205,11 @@ impl Encoder {
         self.text(tenant.as_str());
         self.number(number);
         match what {
-            Remembered::Lease(id) => {
+            Remembered::Lease(ix) => {
+                let ended = outcomes.leases().get(*ix);
                 self.byte(0);
-                self.bytes16(id.as_bytes());
-                self.ended_lease(outcomes.lease(*id).expect("what is in the order is remembered"));
+                self.bytes16(ended.id.as_bytes());
+                self.ended_lease(ended);
             }
             Remembered::Session(id) => {
                 self.byte(1);
@@ -230,7 +234,7 @@ impl Encoder {
         self.optional(ended.was.as_ref(), |encoder, was| {
             encoder.text(was.resource.as_str());
             encoder.token(was.token);
-            encoder.number(was.fingerprint);
+            encoder.number(was.fingerprint());
             encoder.key(was.key.as_ref());
         });
     }
@@ -277,6 +281,8 @@ pub struct SnapshotDecoder {
     last_lease: u64,
     /// They stand in the order of names, each once.
     last_resource: Option<ResourceKey>,
+    /// Those with endings, by when they were last used.
+    used: BTreeMap<u64, Ix<Full>>,
     /// Whom the record that is being read is bound to.
     principal: Option<Box<str>>,
 }
@@ -307,8 +313,9 @@ impl SnapshotDecoder {
     ///
     /// # Errors
     /// See [`CodecError`]; also when the end is missing.
-    pub fn finish(self) -> Result<Journaled, CodecError> {
+    pub fn finish(mut self) -> Result<Journaled, CodecError> {
         if self.ended {
+            self.state.resources.restore_order(self.used.into_values());
             return Ok(self.state);
         }
         Err(CodecError::Malformed { at: 0, what: "the end of the snapshot" })
@@ -438,15 +445,16 @@ impl SnapshotDecoder {
         if self.last_resource.as_ref().is_some_and(|last| *last >= key) {
             return decoder.malformed("resources in the order of their names");
         }
-        let used_once = used <= self.state.used && !self.state.recent.contains_key(&used);
+        let used_once = used <= self.state.used && !self.used.contains_key(&used);
         if (used > 0) == endings.is_empty() || !used_once || (endings.is_empty() && delays.is_empty()) {
             return decoder.malformed("a resource that is remembered for something");
         }
         self.last_resource = Some(key.clone());
+        let Journaled { resources, leases, .. } = &mut self.state;
+        let ix = resources.restore(&key, used, endings, delays, leases);
         if used > 0 {
-            self.state.recent.insert(used, key.clone());
+            self.used.insert(used, ix);
         }
-        self.state.resources.restore(key, used, endings, delays);
         Ok(())
     }
 
@@ -461,13 +469,13 @@ impl SnapshotDecoder {
             0 => {
                 let id = decoder.lease_id()?;
                 let principal = self.principal.take();
-                let ended = EndedLease { principal, ..decoder.ended_lease(&tenant)? };
-                if self.state.outcomes.lease(id).is_some() || self.state.find_lease(id).is_some() {
+                let ended = EndedLease { principal, ..decoder.ended_lease(id, &tenant)? };
+                if self.state.known(id).is_some() {
                     return decoder.malformed("an ended lease once");
                 }
                 self.key_is_new(&tenant, ended.was.as_ref().and_then(|was| was.key.as_ref()), decoder)?;
-                self.state.outcomes.put_lease(id, ended);
-                Remembered::Lease(id)
+                let Journaled { outcomes, leases, lease_ids, .. } = &mut self.state;
+                Remembered::Lease(outcomes.put_lease(ended, &mut Ids { ids: lease_ids, leases }))
             }
             1 => {
                 let id = decoder.session_id()?;
@@ -490,7 +498,7 @@ impl SnapshotDecoder {
             }
             _ => return decoder.malformed("what is remembered"),
         };
-        self.state.outcomes.push(tenant, number, what);
+        self.state.outcomes.push(&tenant, number, what);
         Ok(())
     }
 
@@ -535,17 +543,17 @@ impl Decoder<'_> {
         Ok(Delay { token, closes, ms })
     }
 
-    fn ended_lease(&mut self, tenant: &TenantName) -> Result<EndedLease, CodecError> {
+    fn ended_lease(&mut self, id: LeaseId, tenant: &TenantName) -> Result<EndedLease, CodecError> {
         let (reason, max_hold) = (self.reason()?, self.flag()?);
         let was = self.optional(|decoder| {
             Ok(WasLease {
                 resource: decoder.resource()?,
                 token: decoder.token()?,
-                fingerprint: decoder.number()?,
+                asked_for: AskedFor::Hashed(decoder.number()?),
                 key: decoder.key()?,
             })
         })?;
-        Ok(EndedLease { tenant: tenant.clone(), reason, max_hold, principal: None, was })
+        Ok(EndedLease { id, tenant: tenant.clone(), reason, max_hold, principal: None, was })
     }
 
     fn keyed(&mut self) -> Result<Keyed, CodecError> {
