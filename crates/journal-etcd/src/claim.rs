@@ -1,19 +1,18 @@
 //! Taking a journal over: version, history, probe, and the one transaction that fences everybody before (J4, J5, J11).
 
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    FORMAT, Holder, Identity, Stage, decode_tail, encode_number, encode_tail,
+use leasehold_journal::remote::claim::{
+    ATTEMPTS, damaged_part, judge_probe, next_holder, probe_batch, probe_claim,
 };
-use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Outcome, Tail};
-use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
+use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
+use leasehold_journal::{Batch, BatchId, Claim, OpenError, Tail};
+use leasehold_types::{ClusterId, Epoch, Slot, ids};
 
 use crate::client::{Client, Trouble};
 use crate::keys::Keys;
 use crate::proto::{RangeRequest, TxnRequest, delete, get, is, is_missing, put};
 use crate::writer;
 
-/// How often a claim that takes whatever epoch there is tries again when another claim was faster.
-const ATTEMPTS: usize = 5;
 /// An etcd with more history than this and none of it compacted is one whose history nobody compacts.
 const MUCH_HISTORY: i64 = 20_000;
 
@@ -74,28 +73,15 @@ pub(crate) async fn probe(client: &Client, keys: &Keys) -> Result<(), OpenError>
 }
 
 async fn probe_at(client: &Client, keys: &Keys) -> Result<(), OpenError> {
-    let claim_with = |byte| Claim {
-        nonce: Nonce::from_bytes([byte; 16]),
-        new_cluster: ClusterId::from_bytes([byte; 16]),
-        expected_epoch: None,
-        epoch_floor: Epoch(0),
-        accept_loss: false,
-    };
-    let batch = |slot| Batch { slot, id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
-    let first = claim(client, keys, &claim_with(1)).await?.holder;
-    let gap = writer::append(client, keys, first, None, &batch(Slot(2))).await.map_err(refuse)?;
-    let second = claim(client, keys, &claim_with(2)).await?.holder;
-    let stale = writer::append(client, keys, first, None, &batch(Slot(1))).await.map_err(refuse)?;
-    let right = writer::append(client, keys, second, None, &batch(Slot(1))).await.map_err(refuse)?;
-    let other = Batch { id: BatchId(2), ..batch(Slot(1)) };
-    let twice = writer::append(client, keys, second, None, &other).await.map_err(refuse)?;
-    let seen = [gap, stale, right, twice];
-    let conflict = Outcome::Conflict(Some(BatchId(1)));
-    if seen != [Outcome::Conflict(None), Outcome::Fenced, Outcome::Committed, conflict] {
-        let text = format!("the engine failed the start-up probe (gap, stale, right, twice): {seen:?}");
-        return Err(OpenError::Unsuitable(text));
-    }
-    Ok(())
+    let append =
+        async |holder, batch| writer::append(client, keys, holder, None, &batch).await.map_err(refuse);
+    let first = claim(client, keys, &probe_claim(1)).await?.holder;
+    let gap = append(first, probe_batch(Slot(2))).await?;
+    let second = claim(client, keys, &probe_claim(2)).await?.holder;
+    let stale = append(first, probe_batch(Slot(1))).await?;
+    let right = append(second, probe_batch(Slot(1))).await?;
+    let twice = append(second, Batch { id: BatchId(2), ..probe_batch(Slot(1)) }).await?;
+    judge_probe(&[gap, stale, right, twice])
 }
 
 /// Claims; founds the journal when there is none.
@@ -109,13 +95,10 @@ pub(crate) async fn claim(client: &Client, keys: &Keys, claim: &Claim) -> Result
             Some(bytes) => Holder::decode(bytes).ok_or_else(|| damaged("epoch"))?.epoch,
             None => Epoch(0),
         };
-        if claim.expected_epoch.is_some_and(|expected| expected != current) {
-            return Err(OpenError::LostDuel(current));
-        }
-        let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
+        let holder = next_holder(claim, current)?;
         let claimed = match (identity, before) {
             (Some(identity), Some(before)) => {
-                let identity = check_identity(&identity, claim.accept_loss)?;
+                let identity = Identity::to_claim(&identity, claim.accept_loss, || damaged("identity"))?;
                 bump(client, keys, identity, holder, &before).await?
             }
             (None, None) => found(client, keys, claim.new_cluster, holder).await?,
@@ -129,18 +112,7 @@ pub(crate) async fn claim(client: &Client, keys: &Keys, claim: &Claim) -> Result
 }
 
 fn damaged(key: &str) -> OpenError {
-    OpenError::Corrupt {
-        place: format!("key {key}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
-}
-
-fn check_identity(bytes: &[u8], accept_loss: bool) -> Result<Identity, OpenError> {
-    let identity = Identity::decode(bytes).ok_or_else(|| damaged("identity"))?;
-    if identity.format != FORMAT {
-        return Err(OpenError::TooNew(format!("format {}, this build knows {FORMAT}", identity.format)));
-    }
-    identity.stage.refusal(accept_loss).map_or(Ok(identity), Err)
+    damaged_part("key", key)
 }
 
 /// The compare-and-set itself; the tail is read in the same atomic step (J5). `None` when another claim was faster.
@@ -171,7 +143,7 @@ async fn found(
     cluster: ClusterId,
     holder: Holder,
 ) -> Result<Option<Claimed>, OpenError> {
-    let identity = Identity { format: FORMAT, stage: Stage::Whole, cluster };
+    let identity = Identity::whole(cluster);
     let tail = Tail::default();
     let txn = TxnRequest {
         compare: vec![is_missing(&keys.identity), is_missing(&keys.epoch), is_missing(&keys.tail)],

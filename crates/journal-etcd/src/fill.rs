@@ -1,10 +1,11 @@
 //! Fills an empty journal from another one (D12), and cuts a damaged one for `recover`.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::next_slots;
 use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, SLOT_OVERHEAD, Stage, encode_number, encode_slot, encode_tail,
 };
+use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
 use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, ids};
 
@@ -19,7 +20,7 @@ const BYTES_PER_TXN: usize = 1 << 20;
 const SLOTS_PER_TXN: usize = 100;
 
 /// One journal being filled; nobody can open it before the end.
-struct Filling<'a> {
+struct Fill<'a> {
     client: &'a Client,
     keys: &'a Keys,
     /// Ours while we fill, so that two who fill at the same time do not mix.
@@ -28,37 +29,40 @@ struct Filling<'a> {
 
 /// Copies snapshot and slots, then makes the copy a journal.
 pub(crate) async fn fill(client: &Client, keys: &Keys, from: &mut dyn Reader) -> Result<Tail, ImportError> {
-    let head = from.head().await?;
     let holder = Holder { epoch: Epoch(0), nonce: Nonce::from_bytes(ids::random()) };
-    let filling = Filling { client, keys, holder };
-    filling.begin(&head).await?;
-    let mut tail = Tail::default();
-    if let Some(info) = from.snapshot().await? {
-        filling.snapshot(from, &info).await?;
-        tail = info.at;
-    }
-    while tail.slot < head.tail.slot {
-        let found = next_slots(from, tail).await?;
-        tail = filling.slots(&found).await?;
-    }
-    filling.end(&head).await?;
-    Ok(tail)
+    remote::fill(&Fill { client, keys, holder }, from).await
 }
 
 fn failed(trouble: Trouble) -> ImportError {
     ImportError::Target(refuse(trouble))
 }
 
-impl Filling<'_> {
+impl Fill<'_> {
     fn identity(&self, head: &Head, stage: Stage) -> Bytes {
         Identity { format: FORMAT, stage, cluster: head.cluster }.encode()
     }
 
+    /// Writes if it is still we who fill.
+    async fn write(&self, success: Vec<RequestOp>) -> Result<(), ImportError> {
+        let txn = TxnRequest { success, ..TxnRequest::default() };
+        if write_fenced(self.client, self.keys, self.holder, txn).await.map_err(failed)? {
+            return Ok(());
+        }
+        Err(filled_by_another())
+    }
+
+    async fn write_slots(&self, mut puts: Vec<RequestOp>, tail: Tail) -> Result<(), ImportError> {
+        puts.push(put(&self.keys.tail, encode_tail(tail)));
+        self.write(puts).await
+    }
+}
+
+#[async_trait]
+impl Filling for Fill<'_> {
     /// Makes the keys of an unfinished journal; what an earlier attempt left is removed in the same step.
     async fn begin(&self, head: &Head) -> Result<(), ImportError> {
         let seen = TxnRequest { success: vec![get(&self.keys.identity)], ..TxnRequest::default() };
         let seen = self.client.txn(seen).await.map_err(failed)?;
-        let not_empty = || ImportError::NotEmpty("there is a journal of this name".to_owned());
         let compare = match seen.value(0) {
             None => is_missing(&self.keys.identity),
             Some(bytes) if Identity::decode(bytes).is_some_and(|old| old.stage == Stage::Filling) => {
@@ -88,16 +92,6 @@ impl Filling<'_> {
         if self.client.txn(txn).await.map_err(failed)?.succeeded { Ok(()) } else { Err(not_empty()) }
     }
 
-    /// Writes if it is still we who fill.
-    async fn write(&self, success: Vec<RequestOp>) -> Result<(), ImportError> {
-        let txn = TxnRequest { success, ..TxnRequest::default() };
-        if write_fenced(self.client, self.keys, self.holder, txn).await.map_err(failed)? {
-            return Ok(());
-        }
-        let other = "another one is filling it at the same time".to_owned();
-        Err(ImportError::Target(OpenError::InUse(other)))
-    }
-
     async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError> {
         let pointer = Pointer { id: ids::random(), info: info.clone() };
         for index in 0..info.chunks {
@@ -125,11 +119,6 @@ impl Filling<'_> {
         }
         self.write_slots(puts, tail).await?;
         Ok(tail)
-    }
-
-    async fn write_slots(&self, mut puts: Vec<RequestOp>, tail: Tail) -> Result<(), ImportError> {
-        puts.push(put(&self.keys.tail, encode_tail(tail)));
-        self.write(puts).await
     }
 
     async fn end(&self, head: &Head) -> Result<(), ImportError> {

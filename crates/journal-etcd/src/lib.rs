@@ -22,8 +22,7 @@ mod writer;
 pub use config::{EtcdConfig, InvalidConfig};
 
 use async_trait::async_trait;
-use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, find_damage};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -64,10 +63,12 @@ impl EtcdJournal {
         claim::probe(client, &self.keys).await?;
         let claimed = claim::claim(client, &self.keys, wanted).await?;
         let mut reader = EtcdReader::new(self.connector.clone(), self.keys.clone());
-        let (tail, loss) = self.check(client, &claimed, &mut reader, wanted.accept_loss).await?;
-        // The first commit of a recovery says that it was one.
-        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
-        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
+        let damage = find_damage(&mut reader, claimed.tail, wanted.accept_loss).await?;
+        if let Some(damage) = &damage {
+            fill::cut(client, &self.keys, &claimed, damage.whole).await?;
+        }
+        let tail = damage.as_ref().map_or(claimed.tail, |damage| damage.whole);
+        let recovered = claimed.identity.recovered(damage.is_some());
         let (connector, keys, holder) = (&self.connector, &self.keys, claimed.holder);
         Ok(Opened {
             cluster: claimed.identity.cluster,
@@ -87,26 +88,8 @@ impl EtcdJournal {
                 keys.clone(),
                 holder,
             ))),
-            loss,
+            loss: damage.map(|damage| damage.lost),
         })
-    }
-
-    /// Checks that the tail is where the head says (J12); with `accept_loss`, cuts after the last whole slot.
-    async fn check(
-        &self,
-        client: &Client,
-        claimed: &claim::Claimed,
-        reader: &mut EtcdReader,
-        accept_loss: bool,
-    ) -> Result<(Tail, Option<String>), OpenError> {
-        if !accept_loss {
-            return check_tail(reader, claimed.tail).await.map(|()| (claimed.tail, None));
-        }
-        let Some((whole, why)) = last_whole(reader, claimed.tail).await? else {
-            return Ok((claimed.tail, None));
-        };
-        fill::cut(client, &self.keys, claimed, whole).await?;
-        Ok((whole, Some(format!("slots {} to {}: {why}", whole.slot.next(), claimed.tail.slot))))
     }
 }
 

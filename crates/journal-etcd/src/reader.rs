@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
 use leasehold_journal::remote::{
-    ChunkCheck, Marks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
+    ChunkCheck, Marks, StoredChunks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
 };
 use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
@@ -53,7 +53,21 @@ impl EtcdReader {
         pointer_of([0, 1].map(|index| answer.value(index)))
     }
 
-    /// One chunk as stored, if the snapshot is still the current one.
+    fn committed(&self, kv: &KeyValue) -> Option<Committed> {
+        decode_slot(self.keys.slot_of(&kv.key)?, &kv.value)
+    }
+}
+
+fn unavailable(trouble: Trouble) -> ReadError {
+    ReadError::Unavailable(trouble.to_string())
+}
+
+#[async_trait]
+impl StoredChunks for EtcdReader {
+    fn check(&mut self) -> &mut ChunkCheck {
+        &mut self.chunks
+    }
+
     async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
         let current = self.pointer().await?.filter(|pointer| pointer.info == *snapshot);
         let id = current.ok_or(ReadError::Replaced)?.id;
@@ -67,14 +81,6 @@ impl EtcdReader {
             _ => Err(ReadError::Replaced),
         }
     }
-
-    fn committed(&self, kv: &KeyValue) -> Option<Committed> {
-        decode_slot(self.keys.slot_of(&kv.key)?, &kv.value)
-    }
-}
-
-fn unavailable(trouble: Trouble) -> ReadError {
-    ReadError::Unavailable(trouble.to_string())
 }
 
 #[async_trait]
@@ -84,13 +90,7 @@ impl Reader for EtcdReader {
     }
 
     async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
-        for before in self.chunks.needs_from(snapshot, index)..index {
-            let chunk = self.stored_chunk(snapshot, before).await?;
-            self.chunks.take(&chunk)?;
-        }
-        let chunk = self.stored_chunk(snapshot, index).await?;
-        self.chunks.take(&chunk)?;
-        Ok(chunk)
+        self.checked_chunk(snapshot, index).await
     }
 
     async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {

@@ -1,7 +1,8 @@
 //! Taking a journal over: schema, settings, probe, and the one statement that fences everybody before (J4, J5, J11).
 
+use leasehold_journal::remote::claim::{failed_probe, probe_batch, probe_claim};
 use leasehold_journal::remote::record::Stage;
-use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Tail};
+use leasehold_journal::{Claim, Hash, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 use tokio_postgres::Row;
 
@@ -49,30 +50,18 @@ pub(crate) async fn probe(connection: &Connection, link: &WriteLink) -> Result<(
 }
 
 async fn probe_at(connection: &Connection, link: &WriteLink, name: &str) -> Result<(), OpenError> {
-    let claim = |byte| Claim {
-        nonce: Nonce::from_bytes([byte; 16]),
-        new_cluster: ClusterId::from_bytes([byte; 16]),
-        expected_epoch: None,
-        epoch_floor: Epoch(0),
-        accept_loss: false,
-    };
-    let batch = |slot| Batch { slot, id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
-    let wrong = |what| Err(OpenError::Unsuitable(format!("the engine failed the start-up probe: {what}")));
-    let first = take(connection, name, &claim(1)).await?.holder;
-    if link.append(name, first, &batch(Slot(2))).await.map_err(refuse)? {
-        return wrong("it took a slot after a gap");
+    let append = async |holder, slot| link.append(name, holder, &probe_batch(slot)).await.map_err(refuse);
+    let first = take(connection, name, &probe_claim(1)).await?.holder;
+    let gap = append(first, Slot(2)).await?;
+    let second = take(connection, name, &probe_claim(2)).await?.holder;
+    let stale = append(first, Slot(1)).await?;
+    let right = append(second, Slot(1)).await?;
+    let twice = append(second, Slot(1)).await?;
+    let took = [gap, stale, right, twice];
+    if took == [false, false, true, false] {
+        return Ok(());
     }
-    let second = take(connection, name, &claim(2)).await?.holder;
-    if link.append(name, first, &batch(Slot(1))).await.map_err(refuse)? {
-        return wrong("it took an append from a replaced epoch");
-    }
-    if !link.append(name, second, &batch(Slot(1))).await.map_err(refuse)? {
-        return wrong("it refused an append from the current epoch");
-    }
-    if link.append(name, second, &batch(Slot(1))).await.map_err(refuse)? {
-        return wrong("it filled a slot twice");
-    }
-    Ok(())
+    Err(failed_probe("what it took of gap, stale, right, twice", took))
 }
 
 /// Claims; founds the journal when there is none.

@@ -1,7 +1,8 @@
 //! Fills an empty journal from another one (D12).
 
-use leasehold_journal::remote::next_slots;
-use leasehold_journal::{Committed, Hash, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
+use async_trait::async_trait;
+use leasehold_journal::remote::{self, Filling, filled_by_another};
+use leasehold_journal::{Committed, Hash, Head, ImportError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Nonce, ids};
 
 use tokio_postgres::types::ToSql;
@@ -12,7 +13,7 @@ use crate::row::number;
 use crate::sql;
 
 /// One journal being filled; nobody can open it before the end.
-struct Filling<'a> {
+struct Fill<'a> {
     connection: Connection,
     name: &'a str,
     /// Ours while we fill, so that two who fill at the same time do not mix.
@@ -21,29 +22,28 @@ struct Filling<'a> {
 
 /// Copies snapshot and slots, then makes the copy a journal.
 pub(crate) async fn fill(connector: &Connector, from: &mut dyn Reader) -> Result<Tail, ImportError> {
-    let head = from.head().await?;
     let connection = connector.connect().await.map_err(refuse)?;
     create_schema(&connection).await.map_err(refuse)?;
-    let filling = Filling { connection, name: connector.name(), nonce: Nonce::from_bytes(ids::random()) };
-    filling.begin(&head).await?;
-    let mut tail = Tail::default();
-    if let Some(info) = from.snapshot().await? {
-        filling.snapshot(from, &info).await?;
-        tail = info.at;
-    }
-    while tail.slot < head.tail.slot {
-        let found = next_slots(from, tail).await?;
-        tail = filling.slots(&found).await?;
-    }
-    filling.end(&head).await?;
-    Ok(tail)
+    let nonce = Nonce::from_bytes(ids::random());
+    remote::fill(&Fill { connection, name: connector.name(), nonce }, from).await
 }
 
 fn failed(trouble: Trouble) -> ImportError {
     ImportError::Target(refuse(trouble))
 }
 
-impl Filling<'_> {
+impl Fill<'_> {
+    /// Runs a statement that changes something if, and only if, it is still we who fill.
+    async fn change(&self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), ImportError> {
+        if self.connection.execute(text, parameters).await.map_err(failed)? > 0 {
+            return Ok(());
+        }
+        Err(filled_by_another())
+    }
+}
+
+#[async_trait]
+impl Filling for Fill<'_> {
     async fn begin(&self, head: &Head) -> Result<(), ImportError> {
         let (cluster, nonce): (&[u8], &[u8]) = (head.cluster.as_bytes(), self.nonce.as_bytes());
         let (name, zero): (&str, &[u8]) = (self.name, &Hash::ZERO.0);
@@ -55,15 +55,6 @@ impl Filling<'_> {
             self.connection.execute(clear, &[&name, &nonce]).await.map_err(failed)?;
         }
         Ok(())
-    }
-
-    /// Runs a statement that changes something if, and only if, it is still we who fill.
-    async fn change(&self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<(), ImportError> {
-        if self.connection.execute(text, parameters).await.map_err(failed)? > 0 {
-            return Ok(());
-        }
-        let other = "another one is filling it at the same time".to_owned();
-        Err(ImportError::Target(OpenError::InUse(other)))
     }
 
     async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError> {

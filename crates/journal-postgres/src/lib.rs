@@ -26,7 +26,7 @@ mod writer;
 pub use config::{InvalidConfig, PostgresConfig};
 
 use async_trait::async_trait;
-use leasehold_journal::remote::RemoteSnapshots;
+use leasehold_journal::remote::{RemoteSnapshots, find_damage};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
@@ -78,8 +78,11 @@ impl Journal for PostgresJournal {
         claim::probe(&connection, &link).await?;
         let claimed = claim::claim(connector, &connection, &wanted).await?;
         let mut reader = PostgresReader::new(connector.clone());
-        let (tail, loss) =
-            mend::check(&connection, connector.name(), &claimed, &mut reader, wanted.accept_loss).await?;
+        let damage = find_damage(&mut reader, claimed.tail, wanted.accept_loss).await?;
+        if let Some(damage) = &damage {
+            mend::cut(&connection, connector.name(), &claimed, damage.whole).await?;
+        }
+        let tail = damage.as_ref().map_or(claimed.tail, |damage| damage.whole);
         Ok(Opened {
             cluster: claimed.cluster,
             epoch: claimed.holder.epoch,
@@ -91,7 +94,7 @@ impl Journal for PostgresJournal {
                 connector.clone(),
                 claimed.holder,
             ))),
-            loss,
+            loss: damage.map(|damage| damage.lost),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::{ChunkCheck, damaged_slot, damaged_snapshot, whole_prefix};
+use leasehold_journal::remote::{ChunkCheck, StoredChunks, damaged_slot, damaged_snapshot, whole_prefix};
 use leasehold_journal::{Batch, Committed, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use tokio_postgres::Row;
@@ -43,20 +43,6 @@ impl PostgresReader {
         self.connection = Some(connection);
         Ok(rows)
     }
-
-    /// One chunk as stored, if the snapshot is still the current one.
-    async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
-        let name = self.connector.config.name.clone();
-        let whole: &[u8] = &snapshot.hash.0;
-        let column =
-            i32::try_from(index).map_err(|_| damaged_snapshot(snapshot, "there is no such chunk"))?;
-        let rows = self.read(sql::CHUNK, &[&name, &number(snapshot.at.slot.0), &whole, &column]).await?;
-        let row = rows.first().ok_or(ReadError::Replaced)?;
-        match row.get::<_, Option<&[u8]>>(0) {
-            Some(bytes) => Ok(Bytes::copy_from_slice(bytes)),
-            None => Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing"))),
-        }
-    }
 }
 
 fn unavailable(trouble: Trouble) -> ReadError {
@@ -86,6 +72,26 @@ fn committed_of(row: &Row) -> Option<Committed> {
 }
 
 #[async_trait]
+impl StoredChunks for PostgresReader {
+    fn check(&mut self) -> &mut ChunkCheck {
+        &mut self.chunks
+    }
+
+    async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
+        let name = self.connector.config.name.clone();
+        let whole: &[u8] = &snapshot.hash.0;
+        let column =
+            i32::try_from(index).map_err(|_| damaged_snapshot(snapshot, "there is no such chunk"))?;
+        let rows = self.read(sql::CHUNK, &[&name, &number(snapshot.at.slot.0), &whole, &column]).await?;
+        let row = rows.first().ok_or(ReadError::Replaced)?;
+        match row.get::<_, Option<&[u8]>>(0) {
+            Some(bytes) => Ok(Bytes::copy_from_slice(bytes)),
+            None => Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing"))),
+        }
+    }
+}
+
+#[async_trait]
 impl Reader for PostgresReader {
     async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
         let name = self.connector.config.name.clone();
@@ -101,13 +107,7 @@ impl Reader for PostgresReader {
     }
 
     async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
-        for before in self.chunks.needs_from(snapshot, index)..index {
-            let chunk = self.stored_chunk(snapshot, before).await?;
-            self.chunks.take(&chunk)?;
-        }
-        let chunk = self.stored_chunk(snapshot, index).await?;
-        self.chunks.take(&chunk)?;
-        Ok(chunk)
+        self.checked_chunk(snapshot, index).await
     }
 
     async fn slots(&mut self, from: Slot) -> Result<Slots, ReadError> {

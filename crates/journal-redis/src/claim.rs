@@ -1,19 +1,17 @@
 //! Taking a journal over: the probe, and the one call that fences everybody before (J4, J5, J11).
 
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    FORMAT, Holder, Identity, Stage, decode_tail, encode_number, encode_tail,
+use leasehold_journal::remote::claim::{
+    ATTEMPTS, damaged_part, judge_probe, next_holder, probe_batch, probe_claim,
 };
-use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Outcome, Tail};
-use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
+use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
+use leasehold_journal::{Batch, BatchId, Claim, OpenError, Tail};
+use leasehold_types::{ClusterId, Epoch, Slot, ids};
 
 use crate::client::{Client, Trouble};
 use crate::keys::{BEAT, EPOCH, IDENTITY, LOW, TAIL};
 use crate::txn::{Field, Txn};
 use crate::writer;
-
-/// How often a claim that takes whatever epoch there is tries again when another claim was faster.
-const ATTEMPTS: usize = 5;
 
 /// What a claim has found.
 pub(crate) struct Claimed {
@@ -37,28 +35,16 @@ pub(crate) async fn probe(client: &Client) -> Result<(), OpenError> {
 }
 
 async fn probe_at(client: &Client) -> Result<(), OpenError> {
-    let claim_with = |byte| Claim {
-        nonce: Nonce::from_bytes([byte; 16]),
-        new_cluster: ClusterId::from_bytes([byte; 16]),
-        expected_epoch: None,
-        epoch_floor: Epoch(0),
-        accept_loss: false,
+    let append = async |holder, batch| {
+        writer::append(client, holder, None, &batch).await.map(|appended| appended.outcome).map_err(refuse)
     };
-    let batch = |slot| Batch { slot, id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
-    let first = claim(client, &claim_with(1)).await?.holder;
-    let gap = writer::append(client, first, None, &batch(Slot(2))).await.map_err(refuse)?;
-    let second = claim(client, &claim_with(2)).await?.holder;
-    let stale = writer::append(client, first, None, &batch(Slot(1))).await.map_err(refuse)?;
-    let right = writer::append(client, second, None, &batch(Slot(1))).await.map_err(refuse)?;
-    let other = Batch { id: BatchId(2), ..batch(Slot(1)) };
-    let twice = writer::append(client, second, None, &other).await.map_err(refuse)?;
-    let seen = [gap, stale, right, twice].map(|appended| appended.outcome);
-    let conflict = Outcome::Conflict(Some(BatchId(1)));
-    if seen != [Outcome::Conflict(None), Outcome::Fenced, Outcome::Committed, conflict] {
-        let text = format!("the engine failed the start-up probe (gap, stale, right, twice): {seen:?}");
-        return Err(OpenError::Unsuitable(text));
-    }
-    Ok(())
+    let first = claim(client, &probe_claim(1)).await?.holder;
+    let gap = append(first, probe_batch(Slot(2))).await?;
+    let second = claim(client, &probe_claim(2)).await?.holder;
+    let stale = append(first, probe_batch(Slot(1))).await?;
+    let right = append(second, probe_batch(Slot(1))).await?;
+    let twice = append(second, Batch { id: BatchId(2), ..probe_batch(Slot(1)) }).await?;
+    judge_probe(&[gap, stale, right, twice])
 }
 
 /// Claims; founds the journal when there is none.
@@ -72,13 +58,10 @@ pub(crate) async fn claim(client: &Client, claim: &Claim) -> Result<Claimed, Ope
             Some(bytes) => Holder::decode(bytes).ok_or_else(|| damaged(EPOCH))?.epoch,
             None => Epoch(0),
         };
-        if claim.expected_epoch.is_some_and(|expected| expected != current) {
-            return Err(OpenError::LostDuel(current));
-        }
-        let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
+        let holder = next_holder(claim, current)?;
         let claimed = match (identity, before) {
             (Some(identity), Some(before)) => {
-                let identity = check_identity(&identity, claim.accept_loss)?;
+                let identity = Identity::to_claim(&identity, claim.accept_loss, || damaged(IDENTITY))?;
                 bump(client, identity, holder, before).await?
             }
             (None, None) => found(client, claim.new_cluster, holder).await?,
@@ -92,18 +75,7 @@ pub(crate) async fn claim(client: &Client, claim: &Claim) -> Result<Claimed, Ope
 }
 
 fn damaged(field: &str) -> OpenError {
-    OpenError::Corrupt {
-        place: format!("field {field}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
-}
-
-fn check_identity(bytes: &[u8], accept_loss: bool) -> Result<Identity, OpenError> {
-    let identity = Identity::decode(bytes).ok_or_else(|| damaged(IDENTITY))?;
-    if identity.format != FORMAT {
-        return Err(OpenError::TooNew(format!("format {}, this build knows {FORMAT}", identity.format)));
-    }
-    identity.stage.refusal(accept_loss).map_or(Ok(identity), Err)
+    damaged_part("field", field)
 }
 
 /// The compare-and-set itself; the tail is read in the same atomic step (J5). `None` when another claim was faster.
@@ -129,7 +101,7 @@ async fn bump(
 
 /// Makes an empty journal that is ours from the beginning. `None` when another was faster.
 async fn found(client: &Client, cluster: ClusterId, holder: Holder) -> Result<Option<Claimed>, OpenError> {
-    let identity = Identity { format: FORMAT, stage: Stage::Whole, cluster };
+    let identity = Identity::whole(cluster);
     let tail = Tail::default();
     let txn = Txn {
         compare: vec![(IDENTITY, None), (EPOCH, None), (TAIL, None)],

@@ -1,10 +1,11 @@
 //! Fills an empty journal from another one (D12), and cuts a damaged one for `recover`.
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::next_slots;
 use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, Stage, encode_number, encode_slot, encode_tail,
 };
+use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
 use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, Slot, ids};
 
@@ -17,7 +18,7 @@ use crate::txn::{Field, Txn};
 const SLOTS_PER_CALL: usize = 16;
 
 /// One journal being filled; nobody can open it before the end.
-struct Filling<'a> {
+struct Fill<'a> {
     client: &'a Client,
     /// Ours while we fill, so that two who fill at the same time do not mix.
     holder: Holder,
@@ -25,37 +26,46 @@ struct Filling<'a> {
 
 /// Copies snapshot and slots, then makes the copy a journal.
 pub(crate) async fn fill(client: &Client, from: &mut dyn Reader) -> Result<Tail, ImportError> {
-    let head = from.head().await?;
     let holder = Holder { epoch: Epoch(0), nonce: Nonce::from_bytes(ids::random()) };
-    let filling = Filling { client, holder };
-    filling.begin(&head).await?;
-    let mut tail = Tail::default();
-    if let Some(info) = from.snapshot().await? {
-        filling.snapshot(from, &info).await?;
-        tail = info.at;
-    }
-    while tail.slot < head.tail.slot {
-        for some in next_slots(from, tail).await?.chunks(SLOTS_PER_CALL) {
-            tail = filling.slots(some).await?;
-        }
-    }
-    filling.end(&head).await?;
-    Ok(tail)
+    remote::fill(&Fill { client, holder }, from).await
 }
 
 fn failed(trouble: Trouble) -> ImportError {
     ImportError::Target(refuse(trouble))
 }
 
-impl Filling<'_> {
+impl Fill<'_> {
     fn identity(&self, head: &Head, stage: Stage) -> Bytes {
         Identity { format: FORMAT, stage, cluster: head.cluster }.encode()
     }
 
+    /// Writes if it is still we who fill.
+    async fn write(&self, set: Vec<(Field, Bytes)>) -> Result<(), ImportError> {
+        let txn = Txn { compare: vec![(EPOCH, Some(self.holder.encode()))], set, ..Txn::default() };
+        if self.client.run(&txn).await.map_err(failed)?.succeeded {
+            return Ok(());
+        }
+        Err(filled_by_another())
+    }
+
+    /// Stores some slots; the tail after them.
+    async fn some_slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+        let last = found.last().expect("a part of a list is not empty");
+        let tail = Tail { slot: last.batch.slot, hash: last.hash };
+        let bytes =
+            |one: &Committed| (keys::slot(one.batch.slot), encode_slot(&one.batch, one.epoch, one.hash));
+        let mut set: Vec<_> = found.iter().map(bytes).collect();
+        set.push((Field::head(TAIL), encode_tail(tail)));
+        self.write(set).await?;
+        Ok(tail)
+    }
+}
+
+#[async_trait]
+impl Filling for Fill<'_> {
     /// Makes the head of an unfinished journal; slots and chunks that an earlier attempt left are written over.
     async fn begin(&self, head: &Head) -> Result<(), ImportError> {
         let seen = self.client.run(&Txn::read(vec![Field::head(IDENTITY)])).await.map_err(failed)?;
-        let not_empty = || ImportError::NotEmpty("there is a journal of this name".to_owned());
         let before = seen.value(0).cloned();
         let unfinished =
             |bytes: &Bytes| Identity::decode(bytes).is_some_and(|old| old.stage == Stage::Filling);
@@ -77,16 +87,6 @@ impl Filling<'_> {
         if self.client.run(&txn).await.map_err(failed)?.succeeded { Ok(()) } else { Err(not_empty()) }
     }
 
-    /// Writes if it is still we who fill.
-    async fn write(&self, set: Vec<(Field, Bytes)>) -> Result<(), ImportError> {
-        let txn = Txn { compare: vec![(EPOCH, Some(self.holder.encode()))], set, ..Txn::default() };
-        if self.client.run(&txn).await.map_err(failed)?.succeeded {
-            return Ok(());
-        }
-        let other = "another one is filling it at the same time".to_owned();
-        Err(ImportError::Target(OpenError::InUse(other)))
-    }
-
     async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError> {
         let pointer = Pointer { id: ids::random(), info: info.clone() };
         for index in 0..info.chunks {
@@ -98,15 +98,11 @@ impl Filling<'_> {
         self.write(vec![(Field::head(SNAPSHOT), pointer.encode()), low, tail]).await
     }
 
-    /// Stores some slots; the tail after them.
     async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
-        let last = found.last().expect("a part of a list is not empty");
-        let tail = Tail { slot: last.batch.slot, hash: last.hash };
-        let bytes =
-            |one: &Committed| (keys::slot(one.batch.slot), encode_slot(&one.batch, one.epoch, one.hash));
-        let mut set: Vec<_> = found.iter().map(bytes).collect();
-        set.push((Field::head(TAIL), encode_tail(tail)));
-        self.write(set).await?;
+        let mut tail = Tail::default();
+        for some in found.chunks(SLOTS_PER_CALL) {
+            tail = self.some_slots(some).await?;
+        }
         Ok(tail)
     }
 

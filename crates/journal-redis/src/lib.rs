@@ -27,12 +27,11 @@ pub use config::{InvalidConfig, RedisConfig};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, find_damage};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
-use client::{Client, Connector};
+use client::Connector;
 use keys::Keys;
 use reader::RedisReader;
 use snapshots::RedisSnapshots;
@@ -52,24 +51,6 @@ impl RedisJournal {
     pub fn new(config: RedisConfig) -> Self {
         let keys = Keys::new(config.name());
         Self { connector: Connector { config: Arc::new(config), keys } }
-    }
-
-    /// Checks that the tail is where the head says (J12); with `accept_loss`, cuts after the last whole slot.
-    async fn check(
-        &self,
-        client: &Client,
-        claimed: &claim::Claimed,
-        reader: &mut RedisReader,
-        accept_loss: bool,
-    ) -> Result<(Tail, Option<String>), OpenError> {
-        if !accept_loss {
-            return check_tail(reader, claimed.tail).await.map(|()| (claimed.tail, None));
-        }
-        let Some((whole, why)) = last_whole(reader, claimed.tail).await? else {
-            return Ok((claimed.tail, None));
-        };
-        fill::cut(client, claimed, whole).await?;
-        Ok((whole, Some(format!("slots {} to {}: {why}", whole.slot.next(), claimed.tail.slot))))
     }
 }
 
@@ -92,10 +73,12 @@ impl Journal for RedisJournal {
         claim::probe(&client).await?;
         let claimed = claim::claim(&client, &wanted).await?;
         let mut reader = RedisReader::new(connector.clone());
-        let (tail, loss) = self.check(&client, &claimed, &mut reader, wanted.accept_loss).await?;
-        // The first commit of a recovery says that it was one.
-        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
-        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
+        let damage = find_damage(&mut reader, claimed.tail, wanted.accept_loss).await?;
+        if let Some(damage) = &damage {
+            fill::cut(&client, &claimed, damage.whole).await?;
+        }
+        let tail = damage.as_ref().map_or(claimed.tail, |damage| damage.whole);
+        let recovered = claimed.identity.recovered(damage.is_some());
         let holder = claimed.holder;
         Ok(Opened {
             cluster: claimed.identity.cluster,
@@ -105,7 +88,7 @@ impl Journal for RedisJournal {
             reader: Box::new(reader),
             writer: Box::new(RedisWriter::new(connector.clone(), holder, tail, client, recovered)),
             snapshots: Box::new(RemoteSnapshots::new(RedisSnapshots::new(connector.clone(), holder))),
-            loss,
+            loss: damage.map(|damage| damage.lost),
         })
     }
 

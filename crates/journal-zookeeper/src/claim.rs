@@ -1,18 +1,16 @@
 //! Taking a journal over: the probe, and the one multi that fences everybody before (J4, J5, J11).
 
 use bytes::Bytes;
-use leasehold_journal::remote::record::{
-    FORMAT, Holder, Identity, Stage, decode_tail, encode_number, encode_tail,
+use leasehold_journal::remote::claim::{
+    ATTEMPTS, damaged_part, failed_probe, next_holder, probe_batch, probe_claim,
 };
-use leasehold_journal::{Batch, BatchId, Claim, Hash, OpenError, Tail};
-use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
+use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
+use leasehold_journal::{Claim, OpenError, Tail};
+use leasehold_types::{Epoch, Slot, ids};
 
 use crate::client::{Client, Multi, Op, Trouble};
 use crate::paths::Paths;
 use crate::writer::{self, Place, Refused};
-
-/// How often a claim that takes whatever epoch there is tries again when another claim was faster.
-const ATTEMPTS: usize = 5;
 
 /// What a claim has found.
 pub(crate) struct Claimed {
@@ -40,24 +38,15 @@ pub(crate) async fn probe(client: &Client) -> Result<(), OpenError> {
 }
 
 async fn probe_at(client: &Client, paths: &Paths) -> Result<(), OpenError> {
-    let claim_with = |byte| Claim {
-        nonce: Nonce::from_bytes([byte; 16]),
-        new_cluster: ClusterId::from_bytes([byte; 16]),
-        expected_epoch: None,
-        epoch_floor: Epoch(0),
-        accept_loss: false,
-    };
-    let batch = Batch { slot: Slot(1), id: BatchId(1), prev_hash: Hash::ZERO, body: "probe".into() };
-    let first = claim(client, paths, &claim_with(1)).await?;
-    let second = claim(client, paths, &claim_with(2)).await?;
-    let mut seen = Vec::new();
+    let first = claim(client, paths, &probe_claim(1)).await?;
+    let second = claim(client, paths, &probe_claim(2)).await?;
+    let (mut seen, batch) = (Vec::new(), probe_batch(Slot(1)));
     for claimed in [&first, &second, &second] {
         let outcome = writer::append(client, paths, claimed.holder, claimed.place, None, &batch).await;
         seen.push(outcome.map_err(refuse)?.err());
     }
     if seen != [Some(Refused::Fenced), None, Some(Refused::TailMoved)] {
-        let text = format!("the engine failed the start-up probe (stale, right, twice): {seen:?}");
-        return Err(OpenError::Unsuitable(text));
+        return Err(failed_probe("stale, right, twice", seen));
     }
     Ok(())
 }
@@ -72,19 +61,13 @@ pub(crate) async fn claim(client: &Client, paths: &Paths, claim: &Claim) -> Resu
         let old = before.as_ref().map(|(bytes, _)| Holder::decode(bytes).ok_or_else(|| damaged("epoch")));
         let old = old.transpose()?;
         current = old.map_or(Epoch(0), |old| old.epoch);
-        if claim.expected_epoch.is_some_and(|expected| expected != current) {
-            return Err(OpenError::LostDuel(current));
-        }
-        let holder = Holder { epoch: current.max(claim.epoch_floor).next(), nonce: claim.nonce };
+        let holder = next_holder(claim, current)?;
         let claimed = match (identity, before, old) {
             (Some((identity, _)), Some((_, version)), Some(old)) => {
-                let identity = check_identity(&identity, claim.accept_loss)?;
+                let identity = Identity::to_claim(&identity, claim.accept_loss, || damaged("identity"))?;
                 bump(client, paths, identity, holder, old, version).await?
             }
-            (None, None, _) => {
-                let identity = Identity { format: FORMAT, stage: Stage::Whole, cluster: claim.new_cluster };
-                found(client, paths, identity, holder).await?
-            }
+            (None, None, _) => found(client, paths, Identity::whole(claim.new_cluster), holder).await?,
             _ => return Err(damaged("identity")),
         };
         if let Some(claimed) = claimed {
@@ -94,19 +77,8 @@ pub(crate) async fn claim(client: &Client, paths: &Paths, claim: &Claim) -> Resu
     Err(OpenError::LostDuel(current))
 }
 
-pub(crate) fn damaged(node: &str) -> OpenError {
-    OpenError::Corrupt {
-        place: format!("node {node}"),
-        detail: "it is missing or has a wrong length".to_owned(),
-    }
-}
-
-fn check_identity(bytes: &[u8], accept_loss: bool) -> Result<Identity, OpenError> {
-    let identity = Identity::decode(bytes).ok_or_else(|| damaged("identity"))?;
-    if identity.format != FORMAT {
-        return Err(OpenError::TooNew(format!("format {}, this build knows {FORMAT}", identity.format)));
-    }
-    identity.stage.refusal(accept_loss).map_or(Ok(identity), Err)
+fn damaged(node: &str) -> OpenError {
+    damaged_part("node", node)
 }
 
 /// The compare-and-set itself: the epoch is changed if nobody else has, our node replaces that of the one before. Then

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
+use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::remote::next_slots;
 use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, Stage, encode_number, encode_slot, encode_tail,
 };
+use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
 use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, Slot, ids};
 
@@ -19,63 +20,57 @@ use crate::writer::Place;
 const BYTES_PER_MULTI: usize = 512 << 10;
 
 /// One journal being filled; nobody can open it before the end.
-struct Filling<'a> {
+struct Fill<'a> {
     client: &'a Client,
     paths: &'a Paths,
     /// Ours while we fill, so that two who fill at the same time do not mix.
     holder: Holder,
-    identity: Identity,
 }
 
 /// Copies snapshot and slots, then makes the copy a journal.
 pub(crate) async fn fill(client: &Client, paths: &Paths, from: &mut dyn Reader) -> Result<Tail, ImportError> {
-    let head = from.head().await?;
     let holder = Holder { epoch: Epoch(0), nonce: Nonce::from_bytes(ids::random()) };
-    let identity = Identity { format: FORMAT, stage: Stage::Filling, cluster: head.cluster };
-    let filling = Filling { client, paths, holder, identity };
-    filling.begin().await?;
-    let mut tail = Tail::default();
-    if let Some(info) = from.snapshot().await? {
-        filling.snapshot(from, &info).await?;
-        tail = info.at;
-    }
-    while tail.slot < head.tail.slot {
-        let found = next_slots(from, tail).await?;
-        tail = filling.slots(&found).await?;
-    }
-    filling.end(&head).await?;
-    Ok(tail)
+    remote::fill(&Fill { client, paths, holder }, from).await
+}
+
+fn identity_of(head: &Head, stage: Stage) -> Identity {
+    Identity { format: FORMAT, stage, cluster: head.cluster }
 }
 
 fn failed(trouble: Trouble) -> ImportError {
     ImportError::Target(refuse(trouble))
 }
 
-impl Filling<'_> {
+impl Fill<'_> {
+    /// Writes if it is still we who fill.
+    async fn write(&self, mut ops: Vec<Op>) -> Result<(), ImportError> {
+        ops.insert(0, Op::CheckNew(self.paths.holder(self.holder.nonce)));
+        match self.client.multi(ops).await.map_err(failed)? {
+            Multi::Done(_) => Ok(()),
+            Multi::Refused(_) => Err(filled_by_another()),
+        }
+    }
+
+    async fn write_slots(&self, mut ops: Vec<Op>, tail: Tail) -> Result<(), ImportError> {
+        ops.push(Op::Set(self.paths.tail.clone(), encode_tail(tail), None));
+        self.write(ops).await
+    }
+}
+
+#[async_trait]
+impl Filling for Fill<'_> {
     /// Makes the nodes of an unfinished journal; what an earlier attempt left is removed first.
-    async fn begin(&self) -> Result<(), ImportError> {
+    async fn begin(&self, head: &Head) -> Result<(), ImportError> {
         let seen = self.client.read(&[&self.paths.identity]).await.map_err(failed)?;
-        let not_empty = || ImportError::NotEmpty("there is a journal of this name".to_owned());
         if let Some((bytes, _)) = seen.into_iter().next().flatten() {
             if Identity::decode(&bytes).is_none_or(|old| old.stage != Stage::Filling) {
                 return Err(not_empty());
             }
             self.client.remove(&self.paths.root).await.map_err(failed)?;
         }
-        let founded = claim::found(self.client, self.paths, self.identity, self.holder).await?;
+        let founded =
+            claim::found(self.client, self.paths, identity_of(head, Stage::Filling), self.holder).await?;
         founded.map(drop).ok_or_else(not_empty)
-    }
-
-    /// Writes if it is still we who fill.
-    async fn write(&self, mut ops: Vec<Op>) -> Result<(), ImportError> {
-        ops.insert(0, Op::CheckNew(self.paths.holder(self.holder.nonce)));
-        match self.client.multi(ops).await.map_err(failed)? {
-            Multi::Done(_) => Ok(()),
-            Multi::Refused(_) => {
-                let other = "another one is filling it at the same time".to_owned();
-                Err(ImportError::Target(OpenError::InUse(other)))
-            }
-        }
     }
 
     async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError> {
@@ -116,14 +111,9 @@ impl Filling<'_> {
         Ok(tail)
     }
 
-    async fn write_slots(&self, mut ops: Vec<Op>, tail: Tail) -> Result<(), ImportError> {
-        ops.push(Op::Set(self.paths.tail.clone(), encode_tail(tail), None));
-        self.write(ops).await
-    }
-
     async fn end(&self, head: &Head) -> Result<(), ImportError> {
         let left = Holder { epoch: head.epoch, nonce: head.nonce };
-        let identity = Identity { stage: Stage::Unrecovered, ..self.identity };
+        let identity = identity_of(head, Stage::Unrecovered);
         self.write(vec![
             Op::Set(self.paths.identity.clone(), identity.encode(), None),
             Op::Set(self.paths.epoch.clone(), left.encode(), None),

@@ -24,16 +24,15 @@ pub use config::{InvalidConfig, ZookeeperConfig};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_journal::remote::record::{Identity, Stage};
-use leasehold_journal::remote::{RemoteSnapshots, check_tail, last_whole};
+use leasehold_journal::remote::{RemoteSnapshots, find_damage};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, Opened, Reader, Tail};
 use leasehold_types::Durability;
 
-use client::{Client, Connector};
+use client::Connector;
 use paths::Paths;
 use reader::ZookeeperReader;
 use snapshots::ZookeeperSnapshots;
-use writer::{Place, ZookeeperWriter};
+use writer::ZookeeperWriter;
 
 /// A server syncs its log before it answers. That it was told not to (forceSync) cannot be seen from here.
 const DURABILITY: Durability = Durability::Durable;
@@ -49,25 +48,6 @@ impl ZookeeperJournal {
     pub fn new(config: ZookeeperConfig) -> Self {
         let paths = Paths::new(config.name());
         Self { connector: Connector { config: Arc::new(config), paths } }
-    }
-
-    /// Checks that the tail is where the head says (J12); with `accept_loss`, cuts after the last whole slot.
-    async fn check(
-        &self,
-        client: &Client,
-        claimed: &claim::Claimed,
-        reader: &mut ZookeeperReader,
-        accept_loss: bool,
-    ) -> Result<(Place, Option<String>), OpenError> {
-        let place = claimed.place;
-        if !accept_loss {
-            return check_tail(reader, place.tail).await.map(|()| (place, None));
-        }
-        let Some((whole, why)) = last_whole(reader, place.tail).await? else {
-            return Ok((place, None));
-        };
-        let cut = fill::cut(client, &self.connector.paths, claimed, whole).await?;
-        Ok((cut, Some(format!("slots {} to {}: {why}", whole.slot.next(), place.tail.slot))))
     }
 }
 
@@ -89,10 +69,12 @@ impl Journal for ZookeeperJournal {
         claim::probe(&client).await?;
         let claimed = claim::claim(&client, &connector.paths, &wanted).await?;
         let mut reader = ZookeeperReader::new(connector.clone());
-        let (place, loss) = self.check(&client, &claimed, &mut reader, wanted.accept_loss).await?;
-        // The first commit of a recovery says that it was one.
-        let recovers = loss.is_some() || claimed.identity.stage == Stage::Unrecovered;
-        let recovered = recovers.then_some(Identity { stage: Stage::Whole, ..claimed.identity });
+        let damage = find_damage(&mut reader, claimed.place.tail, wanted.accept_loss).await?;
+        let place = match &damage {
+            Some(damage) => fill::cut(&client, &connector.paths, &claimed, damage.whole).await?,
+            None => claimed.place,
+        };
+        let recovered = claimed.identity.recovered(damage.is_some());
         let holder = claimed.holder;
         Ok(Opened {
             cluster: claimed.identity.cluster,
@@ -102,7 +84,7 @@ impl Journal for ZookeeperJournal {
             reader: Box::new(reader),
             writer: Box::new(ZookeeperWriter::new(connector.clone(), holder, place, client, recovered)),
             snapshots: Box::new(RemoteSnapshots::new(ZookeeperSnapshots::new(connector.clone(), holder))),
-            loss,
+            loss: damage.map(|damage| damage.lost),
         })
     }
 

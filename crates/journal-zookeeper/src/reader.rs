@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
 use leasehold_journal::remote::{
-    ChunkCheck, Marks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
+    ChunkCheck, Marks, StoredChunks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
 };
 use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
@@ -47,8 +47,22 @@ impl ZookeeperReader {
         let found = self.read(&[&paths.identity, &paths.snapshot]).await?;
         pointer_of([0, 1].map(|index| data(&found, index)))
     }
+}
 
-    /// One chunk as stored, if the snapshot is still the current one.
+fn data(found: &Found, index: usize) -> Option<&Bytes> {
+    found.get(index)?.as_ref().map(|(bytes, _)| bytes)
+}
+
+fn unavailable(trouble: Trouble) -> ReadError {
+    ReadError::Unavailable(trouble.to_string())
+}
+
+#[async_trait]
+impl StoredChunks for ZookeeperReader {
+    fn check(&mut self) -> &mut ChunkCheck {
+        &mut self.chunks
+    }
+
     async fn stored_chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
         let current = self.pointer().await?.filter(|pointer| pointer.info == *snapshot);
         let id = current.ok_or(ReadError::Replaced)?.id;
@@ -65,14 +79,6 @@ impl ZookeeperReader {
     }
 }
 
-fn data(found: &Found, index: usize) -> Option<&Bytes> {
-    found.get(index)?.as_ref().map(|(bytes, _)| bytes)
-}
-
-fn unavailable(trouble: Trouble) -> ReadError {
-    ReadError::Unavailable(trouble.to_string())
-}
-
 #[async_trait]
 impl Reader for ZookeeperReader {
     async fn snapshot(&mut self) -> Result<Option<SnapshotInfo>, ReadError> {
@@ -80,13 +86,7 @@ impl Reader for ZookeeperReader {
     }
 
     async fn chunk(&mut self, snapshot: &SnapshotInfo, index: u32) -> Result<Bytes, ReadError> {
-        for before in self.chunks.needs_from(snapshot, index)..index {
-            let chunk = self.stored_chunk(snapshot, before).await?;
-            self.chunks.take(&chunk)?;
-        }
-        let chunk = self.stored_chunk(snapshot, index).await?;
-        self.chunks.take(&chunk)?;
-        Ok(chunk)
+        self.checked_chunk(snapshot, index).await
     }
 
     /// The slots are read before the marks: what was truncated in between is then said to be compacted.

@@ -36,11 +36,13 @@ mod passwords;
 mod reading;
 mod small_node;
 mod snapshots;
+mod tls;
 
 pub use measure::{Row, measure};
 pub use on_engine::OnEngine;
 pub use passwords::every_place_of_a_password;
 pub use small_node::{SmallNode, fresh_claim, read_all};
+pub use tls::OverTls;
 
 use std::fmt;
 use std::future::Future;

@@ -1,26 +1,29 @@
-//! What journals on remote engines share: names, secrets, the check of what is read, and the bytes of a record.
+//! What journals on remote engines share: names, secrets, claims, copies, the check of what is read, the bytes of a record.
 //!
 //! It has no engine. A journal crate uses it so that the same name is lawful everywhere, the same damage is noticed
 //! everywhere, and every key-value engine holds the same bytes.
 
+mod chunks;
+pub mod claim;
+mod damage;
+mod fill;
 mod marks;
 mod own_tail;
 pub mod record;
 mod snapshots;
 
+pub use chunks::{ChunkCheck, StoredChunks};
+pub use damage::{Damage, find_damage};
+pub use fill::{Filling, fill, filled_by_another, not_empty};
 pub use marks::{Marks, head_of, pointer_of};
 pub use own_tail::{OwnTail, lost};
 pub use snapshots::{Around, Draft, RemoteSnapshots, SnapshotStore};
 
 use std::path::Path;
 
-use bytes::Bytes;
 use leasehold_types::Slot;
 
-use crate::{
-    Committed, Confirmation, OpenError, Outcome, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo,
-    Tail, chain,
-};
+use crate::{Committed, Confirmation, Outcome, ReadError, SnapshotInfo, chain};
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
 pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
@@ -120,115 +123,9 @@ pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committ
     Ok(found)
 }
 
-/// Whether the last slot is the one that the head names, when it was not compacted away (J12).
-///
-/// # Errors
-/// It is not, or it cannot be read.
-pub async fn check_tail(reader: &mut dyn Reader, tail: Tail) -> Result<(), OpenError> {
-    if tail.slot == Slot(0) {
-        return Ok(());
-    }
-    match reader.slots(tail.slot).await.map_err(open_error)? {
-        Slots::Compacted { .. } => Ok(()),
-        Slots::Found(found) if found.first().is_some_and(|last| last.hash == tail.hash) => Ok(()),
-        Slots::Found(_) => Err(open_error(damaged_slot(tail.slot, "it is not the one that the head names"))),
-    }
-}
-
-/// For `recover`: the last slot up to which everything from the snapshot on is whole, and why not further; `None` if
-/// all is whole.
-///
-/// # Errors
-/// The engine does not answer.
-pub async fn last_whole(reader: &mut dyn Reader, tail: Tail) -> Result<Option<(Tail, String)>, OpenError> {
-    let snapshot = reader.snapshot().await.map_err(open_error)?;
-    let mut whole = snapshot.map_or(Tail::default(), |info| info.at);
-    while whole.slot < tail.slot {
-        let next = whole.slot.next();
-        let found = match reader.slots(next).await {
-            Ok(Slots::Found(found)) => found,
-            Ok(Slots::Compacted { .. }) => {
-                return Ok(Some((whole, format!("slot {next} was compacted away"))));
-            }
-            Err(ReadError::Corrupt { place, detail }) => {
-                return Ok(Some((whole, format!("{place}: {detail}"))));
-            }
-            Err(other) => return Err(open_error(other)),
-        };
-        if found.first().is_none_or(|first| first.batch.prev_hash != whole.hash) {
-            return Ok(Some((whole, format!("slot {next} does not follow the chain"))));
-        }
-        whole = found.last().map_or(whole, |last| Tail { slot: last.batch.slot, hash: last.hash });
-    }
-    let other_hash = || (whole, "the last slot is not the one that the head names".to_owned());
-    Ok((whole != tail).then(other_hash))
-}
-
-/// What reading says, as a reason not to open.
-pub fn open_error(error: ReadError) -> OpenError {
-    match error {
-        ReadError::Corrupt { place, detail } => OpenError::Corrupt { place, detail },
-        other => OpenError::Unavailable(other.to_string()),
-    }
-}
-
-/// The next slots of a journal that is being copied, after `tail` and up to its end.
-///
-/// # Errors
-/// They cannot be read, or were compacted away meanwhile.
-pub async fn next_slots(from: &mut dyn Reader, tail: Tail) -> Result<Vec<Committed>, ReadError> {
-    let next = tail.slot.next();
-    match from.slots(next).await? {
-        Slots::Found(found) if found.is_empty() => {
-            Err(damaged_slot(next, "it is before the tail but cannot be read"))
-        }
-        Slots::Found(found) => Ok(found),
-        Slots::Compacted { .. } => Err(ReadError::Replaced),
-    }
-}
-
-/// The running hash over the chunks of one snapshot, so that the last one is given only if all are right (J13).
-#[derive(Default)]
-pub struct ChunkCheck(Option<Progress>);
-
-struct Progress {
-    info: SnapshotInfo,
-    next: u32,
-    hasher: SnapshotHasher,
-}
-
-impl ChunkCheck {
-    /// The first chunk that must be read, and passed to [`ChunkCheck::take`], before the one at `index`.
-    pub fn needs_from(&mut self, snapshot: &SnapshotInfo, index: u32) -> u32 {
-        match &self.0 {
-            Some(progress) if progress.info == *snapshot && progress.next <= index => progress.next,
-            _ => {
-                self.0 =
-                    Some(Progress { info: snapshot.clone(), next: 0, hasher: SnapshotHasher::default() });
-                0
-            }
-        }
-    }
-
-    /// Takes the next chunk in.
-    ///
-    /// # Errors
-    /// It was the last, and the whole is not what the snapshot's hash says.
-    pub fn take(&mut self, chunk: &Bytes) -> Result<(), ReadError> {
-        let progress = self.0.as_mut().expect("needs_from was asked before");
-        progress.hasher.update(chunk);
-        progress.next += 1;
-        if progress.next == progress.info.chunks && progress.hasher.finish() != progress.info.hash {
-            return Err(damaged_snapshot(&progress.info, "its chunks are not what its hash says"));
-        }
-        Ok(())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Hash;
 
     #[test]
     fn a_name_is_short_and_plain() {
@@ -250,22 +147,5 @@ mod tests {
         assert!(
             password(Some("s3cret"), Some(&file), environment).is_err_and(|text| !text.contains("s3cret"))
         );
-    }
-
-    #[test]
-    fn the_last_chunk_is_refused_when_another_was_changed() {
-        let mut hasher = SnapshotHasher::default();
-        for chunk in ["one", "two"] {
-            hasher.update(chunk.as_bytes());
-        }
-        let at = Tail { slot: Slot(3), hash: Hash([1; 32]) };
-        let info = SnapshotInfo { at, chunks: 2, hash: hasher.finish() };
-        for (first, right) in [("one", true), ("forged", false)] {
-            let mut check = ChunkCheck::default();
-            assert_eq!(check.needs_from(&info, 1), 0);
-            check.take(&Bytes::copy_from_slice(first.as_bytes())).unwrap();
-            assert_eq!(check.needs_from(&info, 1), 1);
-            assert_eq!(check.take(&Bytes::from_static(b"two")).is_ok(), right);
-        }
     }
 }

@@ -1,47 +1,30 @@
 //! TLS to the engine: only to the one whose certificate is trusted, and as whom it asks for.
 
-use leasehold_journal::{Journal as _, OpenError};
+use leasehold_journal::conformance::OverTls;
+use leasehold_journal_zookeeper::ZookeeperJournal;
 use leasehold_testbed::{Certificate, Server, Setup, zookeeper_with};
 
-use crate::kit::{Node, claim, hasty, journal};
+use crate::kit::{hasty, journal};
 
-fn url(server: &Server, host: &str, query: &str) -> String {
-    format!("zookeeper://{host}:{}?{query}", server.addresses()[0].port())
+fn over_tls(server: &Server) -> OverTls<ZookeeperJournal, impl Fn(&str, &str) -> String> {
+    let port = server.addresses()[0].port();
+    let url = move |host: &str, query: &str| format!("zookeeper://{host}:{port}?{query}");
+    OverTls { url, patient: journal, hasty }
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_a_trusted_engine_is_used() {
     let (ours, other) = (Certificate::of("localhost"), Certificate::of("localhost"));
     let server = zookeeper_with(&Setup::default().with_tls(&ours));
-    let trusting = |certificate: &Certificate| format!("tls_ca={}", certificate.file());
-    let mut node = Node::open(&journal(&url(&server, "localhost", &trusting(&ours)))).await;
-    node.commit("encrypted").await;
-    node.commit("again").await;
-    let refused = [
-        ("an unknown authority", url(&server, "localhost", &trusting(&other))),
-        ("another name", url(&server, "127.0.0.1", &trusting(&ours))),
-        ("no TLS at all", format!("zookeeper://{}", server.addresses()[0])),
-    ];
-    for (what, url) in refused {
-        let opened = hasty(&url).open(claim()).await;
-        assert!(matches!(opened, Err(OpenError::Unavailable(_))), "{what}: {opened:?}");
-    }
+    let plain = format!("zookeeper://{}", server.addresses()[0]);
+    over_tls(&server).only_a_trusted_engine_is_used(&ours.file(), &other.file(), &plain).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_engine_that_asks_who_we_are_is_told() {
-    let (ours, node, stranger) =
-        (Certificate::of("localhost"), Certificate::of("node"), Certificate::of("stranger"));
+    let [ours, node, stranger] = ["localhost", "node", "stranger"].map(Certificate::of);
     let asks = Setup::default().set("ssl.clientAuth", "need").set("ssl.trustStore.location", &node.file());
     let server = zookeeper_with(&asks.with_tls(&ours));
-    let as_who = |who: &Certificate| {
-        let query = format!("tls_ca={}&tls_cert={}&tls_key={}", ours.file(), who.file(), who.key());
-        url(&server, "localhost", &query)
-    };
-    Node::open(&journal(&as_who(&node))).await.commit("known").await;
-    let nobody = url(&server, "localhost", &format!("tls_ca={}", ours.file()));
-    for (what, url) in [("a stranger", as_who(&stranger)), ("nobody", nobody)] {
-        let opened = hasty(&url).open(claim()).await;
-        assert!(matches!(opened, Err(OpenError::Unavailable(_))), "{what}: {opened:?}");
-    }
+    let [known, unknown] = [&node, &stranger].map(|who| [who.file(), who.key()]);
+    over_tls(&server).an_engine_that_asks_who_we_are_is_told(&ours.file(), &known, &unknown).await;
 }

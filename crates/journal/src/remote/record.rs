@@ -63,6 +63,33 @@ impl Identity {
         into.freeze()
     }
 
+    /// Of a journal that anybody may claim.
+    pub fn whole(cluster: ClusterId) -> Self {
+        Self { format: FORMAT, stage: Stage::Whole, cluster }
+    }
+
+    /// What a claim may have.
+    ///
+    /// # Errors
+    /// The bytes are damaged, of a newer format, or of a journal that this claim may not have.
+    pub fn to_claim(
+        bytes: &[u8],
+        accept_loss: bool,
+        damaged: impl FnOnce() -> OpenError,
+    ) -> Result<Self, OpenError> {
+        let identity = Self::decode(bytes).ok_or_else(damaged)?;
+        if identity.format != FORMAT {
+            return Err(OpenError::TooNew(format!("format {}, this build knows {FORMAT}", identity.format)));
+        }
+        identity.stage.refusal(accept_loss).map_or(Ok(identity), Err)
+    }
+
+    /// What the first commit of a recovery makes of it; `None` when the claim was none: nothing was cut, and it is whole.
+    pub fn recovered(self, cut: bool) -> Option<Self> {
+        let recovers = cut || self.stage == Stage::Unrecovered;
+        recovers.then_some(Self { stage: Stage::Whole, ..self })
+    }
+
     /// Reads the bytes; `None` when they are damaged. A newer format may have more of them.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut from = Parts(bytes);
