@@ -206,4 +206,23 @@ mod tests {
             settings_table()
         );
     }
+
+    #[test]
+    fn the_files_of_the_reference_page_are_lawful_and_the_first_names_every_key() {
+        let page = include_str!("../../../../docs/reference/configuration.md");
+        let files = page.split("```toml\n").skip(1).filter_map(|rest| rest.split_once("```"));
+        let files: Vec<_> = files.map(|(file, _)| file).collect();
+        for file in &files {
+            RawConfig::from_toml(file).unwrap();
+        }
+        let first = files[0];
+        RawConfig::from_toml(first).unwrap().resolve().unwrap();
+        let named: Vec<_> = first.lines().map(|line| line.trim_start_matches("# ")).collect();
+        for Setting { key, .. } in SETTINGS {
+            let (table, key) = key.rsplit_once('.').unwrap_or(("", key));
+            let is_below = table.starts_with("tenants") || key == "policies";
+            let is_named = named.iter().any(|line| line.starts_with(&format!("{key} = ")));
+            assert!(is_named || is_below, "{key} is not in the file");
+        }
+    }
 }
