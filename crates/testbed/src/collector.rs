@@ -101,6 +101,14 @@ impl Collector {
             spans.iter().find(|span| span.trace_id == trace_id && span.name == name).cloned()
         })
     }
+
+    /// Waits for the span of this name that is part of another one in this trace.
+    pub fn part(&self, trace_id: &str, of: &str, name: &str) -> CollectedSpan {
+        self.until(&format!("{name} in {of} in {trace_id}"), |spans| {
+            let is_it = |span: &&CollectedSpan| span.parent_id == of && span.name == name;
+            spans.iter().filter(|span| span.trace_id == trace_id).find(is_it).cloned()
+        })
+    }
 }
 
 fn serve(stream: TcpStream, kept: &Kept) -> std::io::Result<()> {

@@ -34,13 +34,13 @@ impl Fixture {
     }
 
     /// A server of a cluster on this journal.
-    pub(crate) async fn on(journal: &str) -> Self {
+    pub(crate) async fn on(journal: &str, more: RawConfig) -> Self {
         let data = tempfile::tempdir().unwrap();
         let raw = RawConfig {
             listen: Some("127.0.0.1:0".into()),
             data: Some(data.path().into()),
             journal: Some(RawJournal::from_url(journal).unwrap()),
-            ..RawConfig::default()
+            ..more
         };
         let config = raw.resolve().unwrap();
         let components = Components::new(&config, LogSink::none());

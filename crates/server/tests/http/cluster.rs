@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use leasehold_node::{NoObserver, NodeConfig, RealClock, Role, SharedJournal};
 use leasehold_server::logs::LogSink;
-use leasehold_server::{Components, JournalConfig, RawConfig, RawJournal, Server};
-use leasehold_testbed::{Shared, etcd};
+use leasehold_server::{Components, JournalConfig, RawConfig, RawJournal, RawTraces, Server};
+use leasehold_testbed::{Collector, Shared, etcd};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::AsyncReadExt;
@@ -29,10 +29,10 @@ struct Node {
 
 impl Node {
     async fn start(name: &str, cluster: &str) -> Self {
-        Self::start_at(name, cluster, None).await
+        Self::start_with(name, cluster, RawConfig::default()).await
     }
 
-    async fn start_at(name: &str, cluster: &str, advertise: Option<&str>) -> Self {
+    async fn start_with(name: &str, cluster: &str, more: RawConfig) -> Self {
         let data = TempDir::new().unwrap();
         let engine = ETCD.server();
         let url = engine.url().replace("http://", "etcd://");
@@ -42,8 +42,7 @@ impl Node {
             node: Some(name.into()),
             journal: Some(RawJournal::from_url(&url).unwrap()),
             cluster: Some(cluster.into()),
-            advertise: advertise.map(Into::into),
-            ..RawConfig::default()
+            ..more
         };
         let config = raw.resolve().unwrap();
         let components = Components::new(&config, LogSink::none());
@@ -71,9 +70,13 @@ impl Node {
 
 /// The active node and one that stands by and knows it.
 async fn pair(cluster: &str) -> (Node, Node) {
-    let active = Node::start("first", cluster).await;
+    pair_with(cluster, RawConfig::default()).await
+}
+
+async fn pair_with(cluster: &str, more: RawConfig) -> (Node, Node) {
+    let active = Node::start_with("first", cluster, more.clone()).await;
     assert_eq!(active.role(), Role::Active, "whoever founds a journal serves at once");
-    let standby = Node::start("second", cluster).await;
+    let standby = Node::start_with("second", cluster, more).await;
     until("the standby is ready", async || standby.get("/readyz").await.status == 200).await;
     assert_eq!(standby.role(), Role::Standby);
     (active, standby)
@@ -162,7 +165,8 @@ fn parted(request: &str) -> (Vec<(&str, &str)>, &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_makes_one_hop_is_sent_once_and_proves_where_it_comes_from() {
     let mut recorder = Recorder::start().await;
-    let active = Node::start_at("first", "hop", Some(&recorder.url)).await;
+    let raw = RawConfig { advertise: Some(recorder.url.clone()), ..RawConfig::default() };
+    let active = Node::start_with("first", "hop", raw).await;
     let standby = Node::start("second", "hop").await;
     until("the standby knows where the active node is", async || {
         standby.get("/v1/status").await.json()["activeAddress"] == recorder.url.as_str()
@@ -383,4 +387,26 @@ async fn an_upgrade_is_finished_once_no_older_node_is_alive() {
     let audit = active.get("/v1/audit").await.json();
     assert_eq!(audit["entries"][0]["action"], "UPGRADE_FINISH");
     assert_eq!(audit["entries"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_trace_goes_on_through_a_standby_to_the_commit() {
+    let (trace, caller) = ("2af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
+    let collector = Collector::start();
+    let traces = RawTraces { endpoint: Some(collector.url()), ratio: Some(0.0) };
+    let (_active, standby) = pair_with("traced", RawConfig { traces, ..RawConfig::default() }).await;
+    let traceparent = format!("00-{trace}-{caller}-01");
+    let headers = [("content-type", "application/json"), ("traceparent", traceparent.as_str())];
+    let body = json!({"resource": "r", "ownerId": "ann"}).to_string();
+    let granted = standby.connect().await.send("POST", "/v1/locks/acquire", &headers, body.as_bytes()).await;
+    assert_eq!(granted.json()["acquired"], true);
+
+    let part = |of: &str, name: &str| {
+        // Without holding up the servers, which are in this process.
+        tokio::task::block_in_place(|| collector.part(trace, of, name))
+    };
+    let passed_on = part(caller, "POST /v1/locks/acquire");
+    let answered = part(&passed_on.span_id, "POST /v1/locks/acquire");
+    part(&answered.span_id, "node decide");
+    part(&answered.span_id, "journal commit");
 }

@@ -61,8 +61,9 @@ impl Pipeline {
         }
         if let Some(keep_alive) = keep_alive {
             let asked = Asked::KeepAlive(keep_alive.id);
+            let traced = self.app.traces.streamed("Session keep-alive", "");
             let command = request::keep_alive(&self.app, self.session, keep_alive);
-            self.put(asked, command, None, &mut batch);
+            self.put(asked, command, traced, &mut batch);
         }
         self.lane.send_noting(batch.into_iter().map(|(tag, call)| {
             let trail = tag.traced.as_ref().map(|traced| Arc::clone(&traced.trail));
@@ -90,12 +91,17 @@ impl Pipeline {
         }
     }
 
-    /// An acquire may be part of a trace; what else is asked in a stream is not worth a span.
+    /// An acquire may be part of a trace. For what else is asked one is begun, as often as the settings say.
     fn traced(&self, request: &pb::Request) -> Option<Box<Traced>> {
-        match &request.ask {
-            Some(Ask::Acquire(acquire)) => self.app.traces.streamed("Session acquire", &acquire.traceparent),
-            _ => None,
-        }
+        let (name, traceparent) = match &request.ask {
+            Some(Ask::Acquire(acquire)) => ("Session acquire", acquire.traceparent.as_str()),
+            Some(Ask::Release(_)) => ("Session release", ""),
+            Some(Ask::Renew(_)) => ("Session renew", ""),
+            Some(Ask::Proclaim(_)) => ("Session proclaim", ""),
+            Some(Ask::Resign(_)) => ("Session resign", ""),
+            None => return None,
+        };
+        self.app.traces.streamed(name, traceparent)
     }
 
     fn command(&self, request: pb::Request) -> Result<Command, Problem> {
