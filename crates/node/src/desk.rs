@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::cell::Asker;
 use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::happened;
 use crate::mailbox::{CallBatch, Mailbox, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
@@ -20,7 +21,7 @@ use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
 use crate::ticket_hash::TicketHasher;
 use crate::turns::Turns;
-use crate::{Call, Durable, EventId, Settled, Sleep, StopReason, SubmitError, Trail};
+use crate::{Call, Durable, Happened, Settled, Sleep, StopReason, SubmitError, Trail};
 
 /// See the module.
 pub(crate) struct Desk {
@@ -241,10 +242,11 @@ impl Desk {
     pub(crate) fn show(&mut self, batch: CommittedBatch, took: Duration) {
         let CommittedBatch { slot, facts, bytes, events } = batch;
         self.shared.observer.committed(facts, bytes, took);
-        for (n, (_, event)) in (0..).zip(&events) {
-            self.shared.observer.event(Some(EventId { slot, n }), event);
+        if !events.is_empty() {
+            let happened = happened::of_slot(slot, events);
+            self.shared.observer.events(&happened);
+            self.shared.ring.push(happened);
         }
-        self.shared.ring.push_slot(slot, events);
     }
 
     /// Hands out what may be told now.
@@ -255,13 +257,12 @@ impl Desk {
         for delivery in deliveries.drain(..) {
             match delivery {
                 Delivery::Reply(ticket, durable) => self.reply(ticket, durable, &mut post),
-                Delivery::Live(at, event) => {
-                    self.shared.observer.event(None, &event);
-                    live.push((at, event));
-                }
+                Delivery::Live(at, event) => live.push(Happened { id: None, at, event }),
             }
         }
         if !live.is_empty() {
+            let live: Arc<[Happened]> = live.into();
+            self.shared.observer.events(&live);
             self.shared.ring.push_live(live);
         }
         for (tenant, lease_id) in post.send() {

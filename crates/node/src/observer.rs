@@ -1,21 +1,20 @@
 //! What the loop tells those who count and log.
 
+use std::sync::Arc;
 use std::time::Duration;
-
-use leasehold_core::Event;
 
 use leasehold_types::Epoch;
 
-use crate::{EventId, StopReason};
+use crate::{Happened, StopReason};
 
 /// Counts and logs what the loop does.
 ///
 /// Called on the loop's own thread, after the commit: it must never block, wait for a lock that a slow thread can hold,
 /// or write to a log that can fill (N9). Every method does nothing by default.
 pub trait Observer: Send + Sync + 'static {
-    /// Something happened and is durable. Without an id: not journaled (queued, renewed).
-    fn event(&self, id: Option<EventId>, event: &Event) {
-        let _ = (id, event);
+    /// This happened, by one commit, and is durable; or it is not journaled, and has no ids.
+    fn events(&self, events: &Arc<[Happened]>) {
+        let _ = events;
     }
 
     /// A batch became durable.

@@ -6,25 +6,16 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, RwLock};
 
-use leasehold_core::Event;
-use leasehold_types::{Slot, WallTime};
+use leasehold_types::Slot;
 use tokio::sync::watch;
 
-use crate::EventId;
-
-/// One event as it is kept.
-#[derive(Clone, Debug)]
-pub(crate) struct Kept {
-    pub(crate) id: Option<EventId>,
-    pub(crate) at: WallTime,
-    pub(crate) event: Arc<Event>,
-}
+use crate::{EventId, Happened};
 
 /// The events of one commit. The positions of events count from the start of the process.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) first: u64,
-    pub(crate) events: Vec<Kept>,
+    pub(crate) events: Arc<[Happened]>,
     bytes: usize,
 }
 
@@ -88,22 +79,15 @@ impl Ring {
         Self { pages: RwLock::new(pages), most_events, most_bytes, end: watch::Sender::new(Some(0)) }
     }
 
-    /// Adds the journaled events of a slot, numbered in their order.
-    pub(crate) fn push_slot(&self, slot: Slot, events: Vec<(WallTime, Event)>) {
-        let ids = (0..).map(|n| Some(EventId { slot, n }));
-        let kept = ids.zip(events).map(|(id, (at, event))| Kept { id, at, event: Arc::new(event) });
-        self.push(kept.collect());
-    }
-
     /// Adds events that are not journaled. They are for those who watch now: with nobody there they are not kept.
-    pub(crate) fn push_live(&self, events: Vec<(WallTime, Event)>) {
+    pub(crate) fn push_live(&self, events: Arc<[Happened]>) {
         if self.end.receiver_count() > 0 {
-            let kept = events.into_iter().map(|(at, event)| Kept { id: None, at, event: Arc::new(event) });
-            self.push(kept.collect());
+            self.push(events);
         }
     }
 
-    fn push(&self, events: Vec<Kept>) {
+    /// Adds the events of a commit.
+    pub(crate) fn push(&self, events: Arc<[Happened]>) {
         if events.is_empty() {
             return;
         }
@@ -200,20 +184,24 @@ impl Pages {
 }
 
 /// About what an event costs, its texts counted as if nobody else had them.
-fn size(kept: &Kept) -> usize {
+fn size(kept: &Happened) -> usize {
     let texts = kept.event.resource.as_str().len() + kept.event.owner.as_str().len();
-    size_of::<Kept>() + size_of::<Event>() + texts
+    size_of::<Happened>() + texts
 }
 
 #[cfg(test)]
 mod tests {
+    use leasehold_types::WallTime;
+
     use super::*;
     use crate::testing::event;
 
-    const WALL: WallTime = WallTime(1);
-
     fn id(slot: u64, n: u32) -> EventId {
         EventId { slot: Slot(slot), n }
+    }
+
+    fn happened(id: Option<EventId>) -> Happened {
+        Happened { id, at: WallTime(1), event: event("r") }
     }
 
     fn ring(most_events: usize) -> Ring {
@@ -221,12 +209,12 @@ mod tests {
     }
 
     fn push(ring: &Ring, slot: u64, events: usize) {
-        ring.push_slot(Slot(slot), (0..events).map(|_| (WALL, event("r"))).collect());
+        ring.push((0..events).map(|n| happened(Some(id(slot, u32::try_from(n).unwrap())))).collect());
     }
 
     fn ids_from(ring: &Ring, position: u64) -> Vec<EventId> {
         let Found::Pages(pages) = ring.from(position) else { panic!("there is something at {position}") };
-        pages.iter().flat_map(|page| &page.events).filter_map(|kept| kept.id).collect()
+        pages.iter().flat_map(|page| page.events.iter()).filter_map(|kept| kept.id).collect()
     }
 
     #[test]
@@ -283,10 +271,10 @@ mod tests {
     #[test]
     fn live_events_are_kept_only_for_somebody() {
         let ring = ring(10);
-        ring.push_live(vec![(WALL, event("r"))]);
+        ring.push_live([happened(None)].into());
         assert_eq!(ring.end(), 0);
         let _watcher = ring.subscribe();
-        ring.push_live(vec![(WALL, event("r"))]);
+        ring.push_live([happened(None)].into());
         assert_eq!(ring.end(), 1);
     }
 }

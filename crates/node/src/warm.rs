@@ -4,6 +4,7 @@ use leasehold_core::Journaled;
 use leasehold_journal::{Committed, Head, OpenError, ReadError, Reader, Sighting, Slots, Tail, Witness};
 use leasehold_types::{ClusterId, Epoch, FencingToken};
 
+use crate::happened;
 use crate::replay::Replay;
 use crate::ring::Ring;
 use crate::{NodeConfig, StartError};
@@ -173,7 +174,7 @@ impl Warm {
         for slot in slots {
             let mut events = Vec::new();
             self.replay.apply(slot, &mut events)?;
-            self.ring.push_slot(slot.batch.slot, events);
+            self.ring.push(happened::of_slot(slot.batch.slot, events));
         }
         Ok(())
     }

@@ -3,12 +3,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use leasehold_core::Event;
 use leasehold_types::{TenantName, WallTime};
 use tokio::sync::watch;
 
-use crate::EventId;
 use crate::ring::{Found, Page, Ring};
+use crate::{EventId, SharedEvent};
 
 /// Where a watch begins.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -29,7 +28,7 @@ pub enum WatchItem {
         /// When, for people.
         at: WallTime,
         /// What.
-        event: Arc<Event>,
+        event: SharedEvent,
     },
     /// Events after the place asked for are not kept any more; the stream goes on from the oldest kept.
     Compacted {
@@ -100,10 +99,11 @@ impl Watch {
             let ours = page
                 .events
                 .iter()
+                .enumerate()
                 .skip(seen)
-                .filter(|kept| kept.event.resource.tenant() == self.tenant.as_str());
-            items.extend(ours.map(|kept| {
-                let event = Arc::clone(&kept.event);
+                .filter(|(_, kept)| kept.event.resource.tenant() == self.tenant.as_str());
+            items.extend(ours.map(|(n, kept)| {
+                let event = SharedEvent::new(&page.events, n);
                 WatchItem::Event { id: kept.id, at: kept.at, event }
             }));
             self.position = page.end();

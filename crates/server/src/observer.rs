@@ -3,8 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::Event;
-use leasehold_node::{EventId, Observer, StopReason};
+use leasehold_node::{Happened, Observer, StopReason};
 use leasehold_types::Epoch;
 use tracing::{info, warn};
 
@@ -28,12 +27,12 @@ impl ServerObserver {
 }
 
 impl Observer for ServerObserver {
-    fn event(&self, _id: Option<EventId>, event: &Event) {
-        self.metrics.event(event);
-        self.losses.event(event);
-        if self.levels.has(event.kind) {
-            self.log.lock_event(event);
+    fn events(&self, events: &Arc<[Happened]>) {
+        for Happened { event, .. } in events.iter() {
+            self.metrics.event(event);
+            self.losses.event(event);
         }
+        self.log.lock_events(events, self.levels);
     }
 
     fn committed(&self, facts: usize, _bytes: usize, took: Duration) {

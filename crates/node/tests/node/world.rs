@@ -9,8 +9,8 @@ use leasehold_core::{
 };
 use leasehold_journal::{Journal, MemoryJournal};
 use leasehold_node::{
-    Call, Clock, Durable, EventId, Handle, ManualClock, NodeConfig, Observer, Reading, Running, Sleep,
-    StartError, StopReason, SubmitError, start,
+    Call, Clock, Durable, EventId, Handle, Happened, ManualClock, NodeConfig, Observer, Reading, Running,
+    Sleep, StartError, StopReason, SubmitError, start,
 };
 use leasehold_types::{
     Class, LeaseId, OwnerId, ResourceName, SessionId, TenantName, Ttl, TtlBounds, ids::random,
@@ -82,8 +82,9 @@ pub(super) struct Seen {
 }
 
 impl Observer for Seen {
-    fn event(&self, id: Option<EventId>, event: &Event) {
-        self.events.lock().unwrap().push((id, event.clone()));
+    fn events(&self, events: &Arc<[Happened]>) {
+        let told = events.iter().map(|happened| (happened.id, happened.event.clone()));
+        self.events.lock().unwrap().extend(told);
     }
     fn committed(&self, facts: usize, _: usize, _: Duration) {
         self.batches.lock().unwrap().push(facts);

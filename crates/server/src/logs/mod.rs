@@ -8,11 +8,12 @@ mod lock_line;
 
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::time::Duration;
 
-use leasehold_core::{Event, EventKind};
+use leasehold_core::EventKind;
+use leasehold_node::Happened;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -21,8 +22,8 @@ use lock_line::write_lock_event;
 
 /// Lines that may wait to be written: a second of full load.
 const LINES: usize = 65_536;
-/// Lines written with one call.
-const WRITE_TOGETHER: usize = 1_024;
+/// Bytes beyond which no more lines are written with the same call.
+const WRITE_TOGETHER: usize = 256 << 10;
 /// The writer rests this long after each write, so that under load it is woken for many lines and not for each.
 const REST: Duration = Duration::from_millis(5);
 /// How long a flush at the end may take.
@@ -41,7 +42,8 @@ pub enum LogFormat {
 
 enum Line {
     Text(Vec<u8>),
-    Lock(Box<Event>),
+    /// Those of a commit that are to be logged, and how many they are.
+    Locks(Arc<[Happened]>, LockLevels, usize),
     Flush(SyncSender<()>),
 }
 
@@ -49,13 +51,15 @@ enum Line {
 #[derive(Clone, Debug)]
 pub struct LogSink {
     lines: Option<SyncSender<Line>>,
+    /// Lines about locks that wait: one commit can be many.
+    waiting: Arc<AtomicUsize>,
     dropped: Arc<AtomicU64>,
 }
 
 impl LogSink {
     /// Forgets everything.
     pub fn none() -> Self {
-        Self { lines: None, dropped: Arc::default() }
+        Self { lines: None, waiting: Arc::default(), dropped: Arc::default() }
     }
 
     /// Writes to `output` on a thread of its own.
@@ -63,11 +67,13 @@ impl LogSink {
     /// # Errors
     /// The operating system gives no thread.
     pub fn to(output: impl Write + Send + 'static, format: LogFormat) -> io::Result<Self> {
-        let (lines, waiting) = sync_channel(LINES);
+        let (lines, received) = sync_channel(LINES);
+        let waiting = Arc::<AtomicUsize>::default();
+        let writer = LineWriting { format, waiting: Arc::clone(&waiting), text: Vec::new() };
         std::thread::Builder::new()
             .name("leasehold-log".into())
-            .spawn(move || write_lines(&waiting, output, format))?;
-        Ok(Self { lines: Some(lines), dropped: Arc::default() })
+            .spawn(move || writer.write_all(&received, output))?;
+        Ok(Self { lines: Some(lines), waiting, dropped: Arc::default() })
     }
 
     /// Lines that were lost.
@@ -75,10 +81,19 @@ impl LogSink {
         self.dropped.load(Relaxed)
     }
 
-    /// Logs what happened to a lock.
-    pub(crate) fn lock_event(&self, event: &Event) {
-        if self.lines.is_some() {
-            self.send(Line::Lock(Box::new(event.clone())));
+    /// Logs what happened to locks, as far as `levels` say.
+    pub(crate) fn lock_events(&self, events: &Arc<[Happened]>, levels: LockLevels) {
+        let count = events.iter().filter(|happened| levels.has(happened.event.kind)).count();
+        if self.lines.is_none() || count == 0 {
+            return;
+        }
+        if self.waiting.fetch_add(count, Relaxed) + count > LINES {
+            self.waiting.fetch_sub(count, Relaxed);
+            self.dropped.fetch_add(count as u64, Relaxed);
+            return;
+        }
+        if !self.send(Line::Locks(Arc::clone(events), levels, count)) {
+            self.waiting.fetch_sub(count, Relaxed);
         }
     }
 
@@ -90,12 +105,15 @@ impl LogSink {
         let _ = written.recv_timeout(FLUSH);
     }
 
-    fn send(&self, line: Line) {
-        if let Some(lines) = &self.lines
-            && let Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) = lines.try_send(line)
-        {
-            self.dropped.fetch_add(1, Relaxed);
-        }
+    /// Whether it will be written.
+    fn send(&self, line: Line) -> bool {
+        let Some(lines) = &self.lines else { return false };
+        let Err(TrySendError::Full(line) | TrySendError::Disconnected(line)) = lines.try_send(line) else {
+            return true;
+        };
+        let lost = if let Line::Locks(_, _, count) = line { count } else { 1 };
+        self.dropped.fetch_add(lost as u64, Relaxed);
+        false
     }
 }
 
@@ -173,25 +191,47 @@ impl LockLevels {
     }
 }
 
-fn write_lines(waiting: &Receiver<Line>, mut output: impl Write, format: LogFormat) {
-    let mut text = Vec::new();
-    let mut flushed: Vec<SyncSender<()>> = Vec::new();
-    while let Ok(first) = waiting.recv() {
-        for line in std::iter::once(first).chain(waiting.try_iter().take(WRITE_TOGETHER)) {
-            match line {
-                Line::Text(line) => text.extend_from_slice(&line),
-                Line::Lock(event) => write_lock_event(&mut text, &event, format),
-                Line::Flush(done) => flushed.push(done),
+/// The writing thread's side.
+struct LineWriting {
+    format: LogFormat,
+    waiting: Arc<AtomicUsize>,
+    text: Vec<u8>,
+}
+
+impl LineWriting {
+    fn write_all(mut self, received: &Receiver<Line>, mut output: impl Write) {
+        let mut flushed: Vec<SyncSender<()>> = Vec::new();
+        while let Ok(first) = received.recv() {
+            let mut next = Some(first);
+            while let Some(line) = next {
+                flushed.extend(self.add(line));
+                let has_room = self.text.len() < WRITE_TOGETHER;
+                next = if has_room { received.try_recv().ok() } else { None };
             }
+            // A log that cannot be written must not stop the service; there is nowhere to complain.
+            drop(output.write_all(&self.text).and_then(|()| output.flush()));
+            self.text.clear();
+            // Whoever asked may have stopped waiting.
+            for done in flushed.drain(..) {
+                let _ = done.try_send(());
+            }
+            std::thread::park_timeout(REST);
         }
-        // A log that cannot be written must not stop the service; there is nowhere to complain.
-        drop(output.write_all(&text).and_then(|()| output.flush()));
-        text.clear();
-        // Whoever asked may have stopped waiting.
-        for done in flushed.drain(..) {
-            let _ = done.try_send(());
+    }
+
+    /// Whoever is to be told when everything so far is written.
+    fn add(&mut self, line: Line) -> Option<SyncSender<()>> {
+        match line {
+            Line::Text(line) => self.text.extend_from_slice(&line),
+            Line::Locks(events, levels, count) => {
+                for Happened { event, .. } in events.iter().filter(|it| levels.has(it.event.kind)) {
+                    write_lock_event(&mut self.text, event, self.format);
+                }
+                self.waiting.fetch_sub(count, Relaxed);
+            }
+            Line::Flush(done) => return Some(done),
         }
-        std::thread::park_timeout(REST);
+        None
     }
 }
 
@@ -200,11 +240,14 @@ mod tests {
     use std::sync::Mutex;
     use std::sync::mpsc::channel;
 
+    use leasehold_core::Event;
     use leasehold_types::{
-        EndReason, FencingToken, LeaseId, Mode, OwnerId, ResourceKey, ResourceName, TenantName, ids,
+        EndReason, FencingToken, LeaseId, Mode, OwnerId, ResourceKey, ResourceName, TenantName, WallTime, ids,
     };
 
     use super::*;
+
+    const ALL: LockLevels = LockLevels { grants_and_endings: true, everything: true };
 
     fn event(kind: EventKind) -> Event {
         Event {
@@ -220,6 +263,10 @@ mod tests {
             permit: None,
             ttl_ms: 15_000,
         }
+    }
+
+    fn commit(event: &Event) -> Arc<[Happened]> {
+        [Happened { id: None, at: WallTime(1), event: event.clone() }].into()
     }
 
     #[derive(Clone, Default)]
@@ -239,7 +286,7 @@ mod tests {
         let output = Shared::default();
         let sink = LogSink::to(output.clone(), LogFormat::Json).unwrap();
         let ended = event(EventKind::Ended { reason: EndReason::Forced, max_hold: false, held_ms: 42 });
-        sink.lock_event(&ended);
+        sink.lock_events(&commit(&ended), ALL);
         sink.flush();
         let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         let line: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap();
@@ -247,6 +294,19 @@ mod tests {
         assert_eq!(line["leaseId"], ended.lease_id.short());
         assert_eq!((&line["fencingToken"], &line["heldMs"]), (&7.into(), &42.into()));
         assert!(!text.contains(&ended.lease_id.to_string()), "the capability stays out of logs");
+    }
+
+    #[test]
+    fn events_below_the_level_are_no_lines() {
+        let output = Shared::default();
+        let sink = LogSink::to(output.clone(), LogFormat::Json).unwrap();
+        let levels = LockLevels { grants_and_endings: true, everything: false };
+        let mut events = commit(&event(EventKind::Queued)).to_vec();
+        events.extend_from_slice(&commit(&event(EventKind::Granted { waited_ms: 0 })));
+        sink.lock_events(&events.into(), levels);
+        sink.flush();
+        let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
+        assert!(text.contains("lock_acquired") && text.lines().count() == 1, "{text}");
     }
 
     #[test]
@@ -264,9 +324,9 @@ mod tests {
         }
         let (unblock, blocked) = channel();
         let sink = LogSink::to(Blocked(blocked), LogFormat::Plain).unwrap();
-        let granted = event(EventKind::Granted { waited_ms: 0 });
-        for _ in 0..LINES + 3 * WRITE_TOGETHER {
-            sink.lock_event(&granted);
+        let granted = commit(&event(EventKind::Granted { waited_ms: 0 }));
+        for _ in 0..2 * LINES {
+            sink.lock_events(&granted, ALL);
         }
         assert!(sink.dropped() > 0);
         drop(unblock);
