@@ -152,7 +152,8 @@ fn a_snapshot_on_a_full_disk_uses_the_reserve_and_makes_room() {
     append_all(&mut opened, at, 10, 1_000);
 }
 
-/// A disk on which it takes a while to give a segment its name.
+/// A disk on which it takes a while to give every second segment its name. Were all of them slow, a keeper that counted one
+/// too many would make it while it is waited for, and nobody would notice.
 struct SlowRename(MemoryDisk);
 
 impl Disk for SlowRename {
@@ -175,7 +176,7 @@ impl Disk for SlowRename {
         self.0.open(name)
     }
     fn rename(&self, from: &str, to: &str) -> io::Result<()> {
-        if to.starts_with("segment-") {
+        if to.starts_with("segment-") && to.ends_with(['1', '3', '5', '7', '9']) {
             std::thread::park_timeout(Duration::from_millis(5));
         }
         self.0.rename(from, to)
