@@ -144,7 +144,11 @@ pub(crate) enum Command {
         shell: clap_complete::Shell,
     },
     /// Print the manual page
-    Man,
+    Man {
+        /// Write it into this directory instead, and a page of every command beside it
+        #[arg(long, value_name = "DIR")]
+        to: Option<PathBuf>,
+    },
 }
 
 /// Flags come before the environment (`LEASEHOLD_LISTEN` …), which comes before the file.
@@ -210,7 +214,7 @@ pub(crate) struct RunArgs {
     /// When no server can be reached: fail, or run without a lock (only with --class efficiency)
     #[arg(long, value_name = "WHAT", default_value = "fail")]
     pub(crate) on_unavailable: String,
-    /// Time between TERM and KILL when the lock is about to be lost [default: min(2s, ttl/6)]
+    /// Time between TERM and KILL when the lock is about to be lost, at most ttl/3 [default: min(2s, ttl/6)]
     #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
     pub(crate) grace: Duration,
     /// Who holds it, for people [default: user@host:pid]
@@ -236,7 +240,7 @@ pub(crate) struct ElectArgs {
     /// What observers learn about the leader, such as its address
     #[arg(long, value_name = "V")]
     pub(crate) value: Option<String>,
-    /// Time between TERM and KILL when leadership is about to be lost [default: min(2s, ttl/6)]
+    /// Time between TERM and KILL when leadership is about to be lost, at most ttl/3 [default: min(2s, ttl/6)]
     #[arg(long, value_name = "DUR", value_parser = duration::parse, default_value = "0s")]
     pub(crate) grace: Duration,
     /// Who stands, for people [default: user@host:pid]

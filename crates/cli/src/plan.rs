@@ -97,8 +97,8 @@ pub(crate) enum Plan {
         /// What.
         plan: DevClusterPlan,
     },
-    /// Print the manual page.
-    Man,
+    /// Print the manual page, or write all of them into a directory.
+    Man(Option<PathBuf>),
 }
 
 /// What is asked of a server.
@@ -208,7 +208,7 @@ impl Plan {
                 Ok(Self::CheckHistory { format, file, wide_clocks })
             }
             Command::Completions { shell } => Ok(Self::Completions(shell)),
-            Command::Man => Ok(Self::Man),
+            Command::Man { to } => Ok(Self::Man(to)),
             Command::DevCluster(args) => Ok(Self::DevCluster { format, plan: DevClusterPlan::new(args)? }),
             asked => Ok(Self::Ask { servers: access(&cli.access)?, format, ask: ask(asked)? }),
         }
@@ -254,7 +254,7 @@ fn ask(command: Command) -> Result<Ask, Failure> {
         | Command::Bench(_)
         | Command::CheckHistory(_)
         | Command::Completions { .. }
-        | Command::Man => unreachable!("Plan::new takes what is not asked of a server"),
+        | Command::Man { .. } => unreachable!("Plan::new takes what is not asked of a server"),
     })
 }
 
@@ -308,7 +308,7 @@ fn run(args: RunArgs, servers: Servers) -> Result<RunPlan, Failure> {
         class,
         on_lost: args.on_lost,
         run_when_unavailable,
-        grace: args.grace,
+        grace: grace(args.grace, args.ttl)?,
         command: args.command,
         candidacy: None,
     })
@@ -326,10 +326,20 @@ fn elect(args: ElectArgs, format: Format, servers: Servers) -> Result<RunPlan, F
         class: Class::Correctness,
         on_lost: None,
         run_when_unavailable: false,
-        grace: args.grace,
+        grace: grace(args.grace, args.ttl)?,
         command: args.command,
         candidacy: Some(Candidacy { name: args.name, value: args.value, format }),
     })
+}
+
+/// Renewals leave every third of a ttl: with more than that the command would be asked to end although all is well.
+fn grace(grace: Duration, ttl: Duration) -> Result<Duration, Failure> {
+    if grace <= ttl / 3 {
+        return Ok(grace);
+    }
+    let text =
+        "--grace is more than a third of --ttl: the command would be asked to end between two renewals";
+    Err(Failure::Usage(text.into()))
 }
 
 fn election_resource(name: &str) -> Result<ResourceName, Failure> {

@@ -35,6 +35,10 @@ pub(crate) fn lock(disk: &dyn Disk) -> Result<(Box<dyn Send + Sync>, Durability)
     let guard = disk.lock().map_err(|error| match error {
         LockError::Held(Some(pid)) => OpenError::InUse(format!("process {pid} has {} open", disk.path(""))),
         LockError::Held(None) => OpenError::InUse(format!("another process has {} open", disk.path(""))),
+        // Nobody can use it like this, now or later.
+        LockError::Io(error) if is_not_ours(&error) => {
+            OpenError::Unsuitable(format!("{}: {error}", disk.path("")))
+        }
         LockError::Io(error) => unavailable(disk, error),
     })?;
     let durability = match disk.suitability().map_err(|error| unavailable(disk, error))? {
@@ -47,6 +51,12 @@ pub(crate) fn lock(disk: &dyn Disk) -> Result<(Box<dyn Send + Sync>, Durability)
         }
     };
     Ok((guard, durability))
+}
+
+/// Whether a directory cannot be made or written here by this user.
+fn is_not_ours(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound, PermissionDenied, ReadOnlyFilesystem};
+    matches!(error.kind(), NotADirectory | NotFound | PermissionDenied | ReadOnlyFilesystem)
 }
 
 fn unavailable(disk: &dyn Disk, error: io::Error) -> OpenError {

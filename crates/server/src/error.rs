@@ -91,11 +91,15 @@ fn open_hint(error: &OpenError) -> Option<&'static str> {
             Some("another leasehold serves this directory; stop it, or choose another with --data")
         }
         OpenError::Corrupt { .. } => Some(CORRUPT),
-        OpenError::Unsuitable(_) => {
-            Some("put the data directory on a local file system that supports locks and fsync")
-        }
+        OpenError::Unsuitable(_) => Some(
+            "the embedded journal needs a directory that can be written (--data), on a local disk; what an engine must be \
+             like is in docs/operating/engines.md",
+        ),
         OpenError::TooNew(_) => Some("run the version that wrote it, or a newer one"),
         // The message of a regression is long, and says what to do itself.
-        OpenError::Regressed(_) | OpenError::Unavailable(_) | OpenError::LostDuel(_) => None,
+        OpenError::Regressed(_) | OpenError::LostDuel(_) => None,
+        OpenError::Unavailable(_) => {
+            Some("see that the disk or the engine is there, or choose another with --data or --journal")
+        }
     }
 }

@@ -33,13 +33,19 @@ impl Server {
             ))
         };
         let uri: Uri = text.parse().map_err(|_| wrong())?;
-        let (Some(scheme @ ("http" | "https")), Some(host), "" | "/", None) =
-            (uri.scheme_str(), uri.host(), uri.path(), uri.query())
+        let (Some(scheme @ ("http" | "https")), Some(authority), "" | "/", None) =
+            (uri.scheme_str(), uri.authority(), uri.path(), uri.query())
         else {
             return Err(wrong());
         };
-        let is_secure = scheme == "https";
-        let port = uri.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let (is_secure, host) = (scheme == "https", authority.host());
+        let port = match authority.as_str().strip_prefix(host) {
+            Some("") if is_secure => 443,
+            Some("") => 80,
+            Some(port) => port.trim_start_matches(':').parse().map_err(|_| wrong())?,
+            // A name and a password before the host.
+            None => return Err(wrong()),
+        };
         Ok(Self { is_secure, host: host.trim_matches(['[', ']']).to_owned(), port, security: Arc::default() })
     }
 
@@ -157,6 +163,11 @@ mod tests {
         assert_eq!(parse("http://locks"), Some("http://locks:80".into()));
         assert_eq!(parse("https://locks:1"), Some("https://locks:1".into()));
         assert_eq!(parse("https://locks"), Some("https://locks:443".into()));
+        let no_port =
+            ["http://locks:", "http://locks:99999", "http://locks:http", "http://ann:s3cret@locks:1"];
+        for text in no_port {
+            assert_eq!(parse(text), None, "{text}");
+        }
         for text in ["", "locks", "ftp://locks:1", "http://locks/path", "http://locks/?q", "http://"] {
             assert_eq!(parse(text), None, "{text}");
         }
