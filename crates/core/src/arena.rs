@@ -17,8 +17,14 @@ impl<T> Ix<T> {
         Self::from_place(place.expect("fewer than 2^31 live leases fit into memory"))
     }
 
-    fn from_place(place: u32) -> Self {
+    /// What [`Ix::place`] gave.
+    pub(crate) fn from_place(place: u32) -> Self {
         Self(NonZeroU32::new(place).expect("places are counted from 1"), PhantomData)
+    }
+
+    /// The place, counted from 1 and below 2^31: for records that pack it with something else.
+    pub(crate) const fn place(self) -> u32 {
+        self.0.get()
     }
 
     pub(crate) const fn number(self) -> usize {

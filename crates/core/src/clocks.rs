@@ -9,6 +9,7 @@ use crate::arena::{Arena, Ix};
 use crate::chunked::Chunked;
 use crate::command::{RenewalReport, Ticket};
 use crate::lease::{LeaseIx, SessionIx};
+use crate::narrow::{narrow, wide};
 
 /// What a timer is for.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -99,19 +100,44 @@ pub(crate) struct LeaseClocks {
     more: Arena<MoreClock>,
 }
 
+/// A [`Count`] in six bytes: every lease has one of these.
 #[derive(Clone, Copy, Debug, Default)]
-struct LeaseClock {
+struct LeaseClock([u8; 6]);
+
+/// What is counted for a lease.
+enum Count {
     /// When it was granted, or would have been by its noted age. Signed: time begins anew with each life of a node, and
-    /// a lease is often older than the node. As bytes, since every lease has one of these, and a number would make it
-    /// larger by a third to stand at an even place.
-    since: [u8; 8],
-    /// Absent for a lease that lives with its session and has no max hold: almost all where there are many.
-    more: Option<Ix<MoreClock>>,
+    /// a lease is often older than the node. Enough for one that lives with its session and has no max hold: almost all
+    /// where there are many.
+    Since(i64),
+    More(Ix<MoreClock>),
+}
+
+/// Set where there is more. What is below it counts two thousand years of milliseconds before and after a node's start.
+const MORE: u64 = 1 << 47;
+const SINCE_MOST: i64 = (1 << 46) - 1;
+
+impl LeaseClock {
+    fn new(count: Count) -> Self {
+        Self(narrow(match count {
+            Count::Since(since) => (since.clamp(-SINCE_MOST, SINCE_MOST) + SINCE_MOST).unsigned_abs(),
+            Count::More(more) => MORE | u64::from(more.place()),
+        }))
+    }
+
+    fn get(self) -> Count {
+        match wide(self.0) {
+            number if number & MORE != 0 => Count::More(Ix::from_place((number ^ MORE) as u32)),
+            number => Count::Since(number.cast_signed() - SINCE_MOST),
+        }
+    }
 }
 
 /// What a lease has that does not merely live with its session.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct MoreClock {
+    /// As in [`Count::Since`].
+    since: i64,
     pub(crate) life: Option<LifeClock>,
     pub(crate) max_hold_at: Option<Time>,
     /// When the age of a lease with a max hold in a session is noted; one with a life of its own uses that clock's.
@@ -133,21 +159,28 @@ impl LeaseClocks {
         life: Option<LifeClock>,
         max_hold_at: Option<Time>,
     ) {
-        let since = (signed(now.0) - signed(age_ms)).to_ne_bytes();
-        let more = (life.is_some() || max_hold_at.is_some())
-            .then(|| self.more.insert(MoreClock { life, max_hold_at, note_at: None }));
-        self.clocks.put(ix.number(), LeaseClock { since, more });
+        let since = signed(now.0) - signed(age_ms);
+        let count = match life.is_some() || max_hold_at.is_some() {
+            true => Count::More(self.more.insert(MoreClock { since, life, max_hold_at, note_at: None })),
+            false => Count::Since(since),
+        };
+        self.clocks.put(ix.number(), LeaseClock::new(count));
     }
 
     /// Stops counting; what was to come is given out.
     pub(crate) fn stop(&mut self, ix: LeaseIx) -> Option<MoreClock> {
-        let clock = std::mem::take(&mut self.clocks[ix.number()]);
-        clock.more.map(|more| self.more.remove(more))
+        match std::mem::take(&mut self.clocks[ix.number()]).get() {
+            Count::More(more) => Some(self.more.remove(more)),
+            Count::Since(_) => None,
+        }
     }
 
     /// How old the lease is.
     pub(crate) fn age_ms(&self, ix: LeaseIx, now: Time) -> u64 {
-        let since = i64::from_ne_bytes(self.clocks[ix.number()].since);
+        let since = match self.clocks[ix.number()].get() {
+            Count::Since(since) => since,
+            Count::More(more) => self.more.get(more).since,
+        };
         u64::try_from(signed(now.0) - since).unwrap_or(0)
     }
 
@@ -177,11 +210,17 @@ impl LeaseClocks {
     }
 
     fn more_of(&self, ix: LeaseIx) -> Option<&MoreClock> {
-        self.clocks[ix.number()].more.map(|more| self.more.get(more))
+        match self.clocks[ix.number()].get() {
+            Count::More(more) => Some(self.more.get(more)),
+            Count::Since(_) => None,
+        }
     }
 
     fn more_of_mut(&mut self, ix: LeaseIx) -> Option<&mut MoreClock> {
-        self.clocks[ix.number()].more.map(|more| self.more.get_mut(more))
+        match self.clocks[ix.number()].get() {
+            Count::More(more) => Some(self.more.get_mut(more)),
+            Count::Since(_) => None,
+        }
     }
 }
 

@@ -89,7 +89,7 @@ impl LockTable {
             return Reply::Refused(self.not_held(tenant.as_str(), lease_id));
         };
         let lease = self.journaled.leases.get(ix);
-        let (resource, token, same) = (name_of(&lease.resource), lease.token, lease.value() == Some(&*value));
+        let (resource, token, same) = (name_of(&lease.resource), lease.token(), lease.value() == Some(&*value));
         if !same {
             self.record(Fact::Proclaimed { lease_id, value }, now, out);
         }
@@ -210,7 +210,7 @@ impl LockTable {
     fn forced_leases(&self, resource: &ResourceKey, target: ForceTarget) -> Result<Vec<LeaseIx>, Refusal> {
         let known = self.journaled.resource(resource);
         let holders: Vec<_> = known.into_iter().flat_map(Resource::holders).collect();
-        let token_of = |ix: &LeaseIx| self.journaled.leases.get(*ix).token;
+        let token_of = |ix: &LeaseIx| self.journaled.leases.get(*ix).token();
         match target {
             ForceTarget::All => Ok(holders),
             ForceTarget::Token(_) if holders.is_empty() => Ok(Vec::new()),

@@ -38,7 +38,7 @@ pub(crate) enum AskedFor {
 impl AskedFor {
     /// Of the acquire that was granted this lease.
     pub(crate) fn of(lease: &Lease, session: Option<SessionId>) -> Self {
-        let (is_shared, class) = (lease.mode() == Mode::Shared, lease.class);
+        let (is_shared, class) = (lease.mode() == Mode::Shared, lease.class());
         let ttl = lease.own().map(|own| own.asked_ttl);
         match (session, ttl) {
             (Some(session), None) if lease.is_plain() => Self::InSession { session, is_shared, class },

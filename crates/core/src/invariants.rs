@@ -73,10 +73,10 @@ pub fn holds_are_disjoint(state: &Journaled) -> Check {
 pub fn tokens_are_unique(state: &Journaled) -> Check {
     let mut seen = BTreeSet::new();
     for (_, lease) in state.leases.iter() {
-        holds("S2", lease.token.get() <= state.last_token, || {
-            format!("{:?} is above the counter", lease.token)
+        holds("S2", lease.token().get() <= state.last_token, || {
+            format!("{:?} is above the counter", lease.token())
         })?;
-        holds("S2", seen.insert(lease.token), || format!("{:?} twice", lease.token))?;
+        holds("S2", seen.insert(lease.token()), || format!("{:?} twice", lease.token()))?;
     }
     Ok(())
 }

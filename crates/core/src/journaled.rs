@@ -90,7 +90,7 @@ pub(crate) fn event_of(lease: &Lease, owner: OwnerId, ttl: Ttl, kind: EventKind)
         resource: lease.resource.clone(),
         owner,
         lease_id: lease.id,
-        token: Some(lease.token),
+        token: Some(lease.token()),
         mode: lease.mode(),
         permit: lease.permit(),
         ttl_ms: ttl.ms(),
@@ -357,7 +357,7 @@ impl Journaled {
         if how.delayed && delay_ms > 0 {
             let closes = Closes::after(lease.sharing(), lease.permit());
             let (resource, delay) =
-                (lease.resource.clone(), Delay { token: lease.token, closes, ms: delay_ms });
+                (lease.resource.clone(), Delay { token: lease.token(), closes, ms: delay_ms });
             let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
             changes.push(Change::Ended(Box::new(ended)));
             self.resources.add_delay(&resource, delay, &self.leases);
@@ -371,7 +371,7 @@ impl Journaled {
     fn keep_ending(&mut self, ix: LeaseIx, owner: &OwnerId, how: How) {
         let ending = Ending {
             owner: owner.clone(),
-            token: self.leases.get(ix).token,
+            token: self.leases.get(ix).token(),
             reason: how.reason,
             max_hold: how.max_hold,
             at: how.at,
@@ -387,7 +387,7 @@ impl Journaled {
         let lease = self.leases.get(ix);
         let was = WasLease {
             resource: lease.resource.clone(),
-            token: lease.token,
+            token: lease.token(),
             asked_for: AskedFor::of(lease, session),
             key: lease.key().cloned(),
         };
@@ -442,7 +442,7 @@ impl Journaled {
             SessionEnd::ByOperator { .. } => (EndReason::SessionEnded, true),
         };
         let leases = self.leases_of(ix);
-        let tokens: Vec<u64> = leases.iter().map(|ix| self.leases.get(*ix).token.get()).collect();
+        let tokens: Vec<u64> = leases.iter().map(|ix| self.leases.get(*ix).token().get()).collect();
         for lease in &leases {
             self.end_lease(*lease, How { reason, max_hold: false, delayed, at }, changes);
         }
@@ -466,13 +466,13 @@ impl Journaled {
     /// The leases of a session in the order of their tokens: the arena's own order differs between replays.
     pub(crate) fn leases_of(&self, ix: SessionIx) -> Vec<LeaseIx> {
         let mut leases: Vec<_> = self.sessions.get(ix).leases.iter().collect();
-        leases.sort_by_key(|ix| self.leases.get(*ix).token);
+        leases.sort_by_key(|ix| self.leases.get(*ix).token());
         leases
     }
 
     fn force(&mut self, forced: &Forced, changes: &mut Vec<Change>) {
         let leases: Vec<_> = forced.lease_ids.iter().map(|id| self.lease_ix(*id)).collect();
-        let tokens = leases.iter().map(|ix| self.leases.get(*ix).token.get()).collect();
+        let tokens = leases.iter().map(|ix| self.leases.get(*ix).token().get()).collect();
         let released = leases.iter().map(|ix| self.holder(*ix, forced.at)).collect();
         let delayed = !forced.skip_lock_delay;
         for ix in leases {
@@ -607,7 +607,7 @@ impl Journaled {
         let lease = self.leases.get(ix);
         Holder {
             owner: self.owner_of(lease).clone(),
-            token: lease.token,
+            token: lease.token(),
             permit: lease.permit(),
             expires_at,
             mode: lease.mode(),
@@ -623,7 +623,7 @@ fn note_unseen(session: &mut Session, lease: &Lease, reason: EndReason) {
     session.unseen.push(EndedInSession {
         lease_id: lease.id,
         resource: name_of(&lease.resource),
-        token: lease.token,
+        token: lease.token(),
         reason,
     });
 }

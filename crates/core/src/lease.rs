@@ -9,6 +9,7 @@ use crate::arena::Ix;
 use crate::blocks::Blocks;
 use crate::command::{Acquire, Sharing};
 use crate::fact::{Granted, SessionBegan};
+use crate::narrow::{narrow, wide};
 use crate::reply::EndedInSession;
 
 pub(crate) type LeaseIx = Ix<Lease>;
@@ -19,14 +20,22 @@ pub(crate) type SessionIx = Ix<Session>;
 pub(crate) struct Lease {
     pub(crate) id: LeaseId,
     pub(crate) resource: ResourceKey,
-    pub(crate) token: FencingToken,
-    pub(crate) created_at: WallTime,
     /// Absent for a lease that lives in a session and has nothing special: almost all where there are many.
     rest: Option<Box<Rest>>,
     session: Option<SessionIx>,
-    mode: Mode,
-    pub(crate) class: Class,
+    /// The token, which has 53 bits, above the mode and the class, which have three together.
+    token_and_words: [u8; 7],
+    /// Milliseconds after [`CREATED_FROM_MS`], unless [`Rest`] has the time.
+    created: [u8; 5],
 }
+
+/// The beginning of 2020; forty bits of milliseconds last from there to 2054.
+const CREATED_FROM_MS: u64 = 1_577_836_800_000;
+const CREATED_BELOW_MS: u64 = CREATED_FROM_MS + (1 << 40);
+/// The bits of a mode.
+const MODE_BITS: u32 = 2;
+/// The bits of mode and class.
+const WORD_BITS: u32 = MODE_BITS + 1;
 
 /// What keeps a lease alive.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +52,8 @@ struct Rest {
     /// Set without a session, and only then; see [`Lease::life`].
     own: Option<Own>,
     more: Option<Box<More>>,
+    /// When it was granted, by a wall clock that is far off.
+    created_at: Option<WallTime>,
 }
 
 /// Owner and ttl of a lease without a session.
@@ -112,17 +123,37 @@ impl Lease {
         };
         let own = session.is_none().then(own);
         let more = (!more.is_empty()).then(|| Box::new(more));
-        let rest = (own.is_some() || more.is_some()).then(|| Box::new(Rest { own, more }));
+        let is_near = (CREATED_FROM_MS..CREATED_BELOW_MS).contains(&granted.at.0);
+        let created_at = (!is_near).then_some(granted.at);
+        let rest = (own.is_some() || more.is_some() || created_at.is_some())
+            .then(|| Box::new(Rest { own, more, created_at }));
+        let words = (granted.class as u64) << MODE_BITS | granted.sharing.mode() as u64;
         Self {
             id: granted.lease_id,
             resource: granted.resource.clone(),
-            token: granted.token,
-            created_at: granted.at,
             rest,
             session,
-            mode: granted.sharing.mode(),
-            class: granted.class,
+            token_and_words: narrow(granted.token.get() << WORD_BITS | words),
+            created: narrow(if is_near { granted.at.0 - CREATED_FROM_MS } else { 0 }),
         }
+    }
+
+    pub(crate) fn token(&self) -> FencingToken {
+        let number = wide(self.token_and_words) >> WORD_BITS;
+        FencingToken::new(number).expect("it was a token when it was put there")
+    }
+
+    pub(crate) fn class(&self) -> Class {
+        Class::ALL[usize::from(self.token_and_words[0] >> MODE_BITS & 1)]
+    }
+
+    pub(crate) fn mode(&self) -> Mode {
+        Mode::ALL[usize::from(self.token_and_words[0] & ((1 << MODE_BITS) - 1))]
+    }
+
+    pub(crate) fn created_at(&self) -> WallTime {
+        let far = self.rest.as_ref().and_then(|rest| rest.created_at);
+        far.unwrap_or_else(|| WallTime(CREATED_FROM_MS + wide(self.created)))
     }
 
     /// The fact that would grant this lease as it stands; `owner` and `ttl` are its session's where it has one.
@@ -139,14 +170,14 @@ impl Lease {
             session: session.map(|session| session.id),
             sharing: self.sharing(),
             permit: self.permit(),
-            class: self.class,
+            class: self.class(),
             ttl,
             max_hold_ms: self.max_hold_ms(),
             lock_delay_ms: self.lock_delay_ms(),
             labels: self.labels().cloned().unwrap_or_default(),
             value: self.value().map(Into::into),
-            token: self.token,
-            at: self.created_at,
+            token: self.token(),
+            at: self.created_at(),
             key: self.key().cloned(),
             principal: self.own_principal().map(Into::into),
         }
@@ -156,12 +187,8 @@ impl Lease {
         self.semaphore().map(|(_, permit)| permit)
     }
 
-    pub(crate) fn mode(&self) -> Mode {
-        self.mode
-    }
-
     pub(crate) fn sharing(&self) -> Sharing {
-        match self.mode {
+        match self.mode() {
             Mode::Exclusive => Sharing::Exclusive,
             Mode::Shared => Sharing::Shared,
             Mode::Semaphore => {
@@ -264,7 +291,7 @@ impl Lease {
         ttl_same
             && self.resource == *key
             && self.sharing() == acquire.sharing
-            && self.class == acquire.class
+            && self.class() == acquire.class
             && session == acquire.session
             && self.max_hold_ms() == acquire.max_hold_ms
             && self.lock_delay_ms() == acquire.lock_delay_ms
@@ -314,12 +341,53 @@ impl Session {
 
 #[cfg(test)]
 mod tests {
+    use leasehold_types::{ResourceName, limits};
+
     use super::*;
 
     /// What a million held locks cost follows from these; see the page on performance.
     #[test]
     fn a_lease_is_small() {
-        assert_eq!(size_of::<Option<Lease>>(), 56);
+        assert_eq!(size_of::<Option<Lease>>(), 48);
         assert!(size_of::<Rest>() <= 48, "{}", size_of::<Rest>());
+    }
+
+    /// Every token, word and time comes back, from the smallest to the largest.
+    #[test]
+    fn what_is_packed_comes_back() {
+        let name = ResourceName::new("r").unwrap();
+        for (token, at) in [
+            (1, 0),
+            (2, CREATED_FROM_MS - 1),
+            (77, CREATED_FROM_MS),
+            (1 << 52, CREATED_BELOW_MS - 1),
+            (limits::TOKEN_MAX, CREATED_BELOW_MS),
+            (limits::TOKEN_MAX, u64::MAX),
+        ] {
+            for (sharing, class) in [
+                (Sharing::Exclusive, Class::Efficiency),
+                (Sharing::Semaphore { limit: 3 }, Class::Correctness),
+            ] {
+                let granted = Granted {
+                    lease_id: LeaseId::from_bytes([1; 16]),
+                    resource: ResourceKey::new(&TenantName::default_tenant(), &name),
+                    owner: OwnerId::new("o").unwrap(),
+                    session: None,
+                    sharing,
+                    permit: (sharing.mode() == Mode::Semaphore).then_some(Permit(2)),
+                    class,
+                    ttl: Ttl::from_journal(1_000).unwrap(),
+                    max_hold_ms: None,
+                    lock_delay_ms: 0,
+                    labels: Labels::default(),
+                    value: None,
+                    token: FencingToken::new(token).unwrap(),
+                    at: WallTime(at),
+                    key: None,
+                    principal: None,
+                };
+                assert_eq!(Lease::new(&granted, None).as_granted(None), granted);
+            }
+        }
     }
 }

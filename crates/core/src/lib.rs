@@ -26,6 +26,7 @@ pub mod invariants;
 mod journaled;
 mod lease;
 mod lease_ids;
+mod narrow;
 mod outcomes;
 mod query;
 mod queue;

@@ -290,4 +290,47 @@ mod tests {
         outcomes.forget_through(1, ids);
         assert!(outcomes.is_empty() && outcomes.keyed(&tenant, &key).is_none());
     }
+
+    fn session(principal: Option<&str>, key: &RequestKey) -> EndedSession {
+        let (tenant, principal) = (TenantName::default_tenant(), principal.map(Into::into));
+        EndedSession { tenant, closed: true, released: 0, key: Some(key.clone()), principal }
+    }
+
+    #[test]
+    fn a_tenant_has_as_many_as_are_permitted_and_loses_the_oldest_then() {
+        let tenant = TenantName::default_tenant();
+        let key = |n: usize| RequestKey::new(&format!("k{n}")).unwrap();
+        let (mut outcomes, mut ids, leases) = (Outcomes::default(), LeaseIds::default(), Arena::default());
+        let ids = &mut Ids { ids: &mut ids, leases: &leases };
+        let keyed = Keyed::Closed(SessionId::from_bytes([1; 16]));
+        for n in 1..=limits::OUTCOMES_PER_TENANT {
+            outcomes.remember_key(&tenant, &key(n), keyed.clone(), ids);
+        }
+        assert_eq!(outcomes.in_order().count(), limits::OUTCOMES_PER_TENANT);
+        assert!(outcomes.keyed(&tenant, &key(1)).is_some());
+        outcomes.remember_key(&tenant, &key(0), keyed, ids);
+        assert_eq!(outcomes.in_order().count(), limits::OUTCOMES_PER_TENANT);
+        assert!(outcomes.keyed(&tenant, &key(1)).is_none() && outcomes.keyed(&tenant, &key(2)).is_some());
+    }
+
+    #[test]
+    fn numbers_of_a_snapshot_grow_and_end_with_the_count() {
+        let tenant = TenantName::default_tenant();
+        let mut outcomes = Outcomes { count: 7, ..Outcomes::default() };
+        outcomes.push(&tenant, 5, Remembered::Session(SessionId::from_bytes([1; 16])));
+        let may_be: Vec<u64> = (0..10).filter(|number| outcomes.may_be_next(&tenant, *number)).collect();
+        assert_eq!(may_be, [6, 7]);
+    }
+
+    #[test]
+    fn a_snapshot_is_told_whose_a_session_was_and_how_it_was_opened() {
+        let (tenant, id) = (TenantName::default_tenant(), SessionId::from_bytes([1; 16]));
+        let [opened, closed] = ["opened", "closed"].map(|key| RequestKey::new(key).unwrap());
+        let mut outcomes = Outcomes::default();
+        outcomes.put_session(id, session(Some("somebody"), &opened), 42);
+        outcomes.tie(&tenant, &closed, Keyed::Closed(id));
+        assert_eq!(outcomes.principal_of(&Remembered::Session(id)), Some("somebody"));
+        let fingerprints = [Some(&opened), Some(&closed), None].map(|key| outcomes.opening_fingerprint(&tenant, key));
+        assert_eq!(fingerprints, [42, 0, 0]);
+    }
 }

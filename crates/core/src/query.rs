@@ -55,17 +55,17 @@ impl LockTable {
             resource: name_of(&lease.resource),
             owner: self.journaled.owner_of(lease).clone(),
             lease_id: lease.id,
-            token: lease.token,
+            token: lease.token(),
             permit: lease.permit(),
             mode: lease.mode(),
             limit: match lease.sharing() {
                 crate::Sharing::Semaphore { limit } => Some(limit),
                 crate::Sharing::Exclusive | crate::Sharing::Shared => None,
             },
-            class: lease.class,
-            guarantee: self.guarantee(lease.class),
+            class: lease.class(),
+            guarantee: self.guarantee(lease.class()),
             session: lease.session().map(|ix| self.journaled.sessions.get(ix).id),
-            created_at: lease.created_at,
+            created_at: lease.created_at(),
             expires_at: now.wall.plus_ms(remaining_ms),
             ttl_ms: self.journaled.ttl_of(lease).ms(),
             remaining_ms,
@@ -93,7 +93,7 @@ impl LockTable {
                 break;
             }
             let lease = self.journaled.leases.get(ix);
-            last = Some(LockCursor { resource: name_of(key), token: lease.token.get() });
+            last = Some(LockCursor { resource: name_of(key), token: lease.token().get() });
             if self.matches(ix, filter, now) {
                 page.locks.push(self.lease_view(ix, now));
             }
@@ -123,7 +123,7 @@ impl LockTable {
             .range_from(&begin, &self.journaled.leases)
             .take_while(move |(key, _)| key.tenant() == tenant.as_str() && key.name().starts_with(prefix))
             .flat_map(move |(key, resource)| resource.holders().map(move |ix| (key, ix)))
-            .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token.get()))
+            .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token().get()))
     }
 
     fn matches(&self, ix: LeaseIx, filter: &LockFilter, now: Now) -> bool {
@@ -167,7 +167,7 @@ impl LockTable {
 
     /// The largest token of a resource that is still known: of a holder, or of an ending that is kept.
     fn last_token_of(&self, resource: Resource<'_>) -> Option<FencingToken> {
-        let held = resource.holders().map(|ix| self.journaled.leases.get(ix).token);
+        let held = resource.holders().map(|ix| self.journaled.leases.get(ix).token());
         held.chain(resource.endings().map(|ending| ending.token)).max()
     }
 
@@ -183,7 +183,7 @@ impl LockTable {
         };
         let mut holders = known.holders().map(|ix| self.journaled.leases.get(ix));
         let current =
-            holders.any(|lease| lease.token == token && (permit.is_none() || lease.permit() == permit));
+            holders.any(|lease| lease.token() == token && (permit.is_none() || lease.permit() == permit));
         Reply::Validated { current, last_token: self.last_token_of(known) }
     }
 

@@ -183,3 +183,98 @@ impl Queues {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leasehold_types::{Class, Labels, ResourceName};
+
+    use super::*;
+    use crate::command::Sharing;
+
+    fn resource() -> ResourceKey {
+        ResourceKey::new(&TenantName::default_tenant(), &ResourceName::new("r").unwrap())
+    }
+
+    fn waiter(number: u8) -> Waiter {
+        let owner = OwnerId::new(&format!("owner-{number}")).unwrap();
+        let acquire = Acquire {
+            resource: ResourceName::new("r").unwrap(),
+            owner: Some(owner.clone()),
+            ttl: None,
+            wait_ms: 1_000,
+            sharing: Sharing::Exclusive,
+            class: Class::Correctness,
+            session: None,
+            lease_id: LeaseId::from_bytes([number; 16]),
+            lease_id_chosen: true,
+            lock_delay_ms: 0,
+            max_hold_ms: None,
+            labels: Labels::default(),
+            value: None,
+        };
+        let (ticket, tenant) = (Ticket(number.into()), TenantName::default_tenant());
+        let (since, deadline) = (Time(0), Time(1_000));
+        Waiter { ticket, tenant, key: None, principal: None, owner, acquire, since, deadline }
+    }
+
+    fn queues(waiters: u8) -> Queues {
+        let mut queues = Queues::default();
+        (1..=waiters).for_each(|number| queues.push(resource(), waiter(number)));
+        queues
+    }
+
+    fn order(queues: &Queues) -> Vec<u64> {
+        queues.of(&resource()).into_iter().flat_map(Queue::iter).map(|waiter| waiter.ticket.0).collect()
+    }
+
+    #[test]
+    fn everybody_who_waits_is_counted_until_they_leave() {
+        let (mut queues, tenant) = (queues(3), TenantName::default_tenant());
+        let counts = |queues: &Queues| (queues.len(), queues.of_tenant(&tenant), queues.resources().count());
+        assert_eq!(counts(&queues), (3, 3, 1));
+        queues.remove(Ticket(2));
+        assert_eq!((counts(&queues), order(&queues)), ((2, 2, 1), vec![1, 3]));
+        queues.remove(Ticket(1));
+        queues.remove(Ticket(3));
+        assert_eq!(counts(&queues), (0, 0, 1));
+    }
+
+    #[test]
+    fn the_queue_of_a_resource_is_forgotten_when_nobody_waits_for_it_or_holds_it() {
+        let mut queues = queues(1);
+        queues.forget_if_idle(&resource(), false);
+        assert!(queues.of(&resource()).is_some(), "somebody waits");
+        queues.remove(Ticket(1));
+        queues.forget_if_idle(&resource(), true);
+        assert!(queues.of(&resource()).is_some(), "somebody holds it");
+        queues.forget_if_idle(&resource(), false);
+        assert!(queues.of(&resource()).is_none());
+    }
+
+    #[test]
+    fn one_after_the_other_is_moved_to_the_front() {
+        let mut queues = queues(3);
+        for (number, expected) in [(3, [3, 1, 2]), (2, [2, 3, 1]), (2, [2, 3, 1]), (1, [1, 2, 3])] {
+            assert!(queues.move_to_front(&resource(), &waiter(number).owner));
+            assert_eq!(order(&queues), expected);
+        }
+        assert!(!queues.move_to_front(&resource(), &waiter(9).owner));
+    }
+
+    #[test]
+    fn whoever_asks_again_keeps_the_place_and_has_the_new_deadline() {
+        let mut queues = queues(2);
+        let earlier = queues.replace(Ticket(1), Ticket(7), Time(5_000)).unwrap();
+        assert_eq!((earlier.ticket, earlier.deadline), (Ticket(1), Time(1_000)));
+        assert_eq!(order(&queues), [7, 2]);
+        assert_eq!(queues.get(Ticket(7)).map(|waiter| waiter.deadline), Some(Time(5_000)));
+    }
+
+    #[test]
+    fn a_node_that_was_asked_billions_of_times_has_places_left() {
+        let mut queues = Queues { asked: 1 << 33, ..Queues::default() };
+        queues.push(resource(), waiter(1));
+        queues.push(resource(), waiter(2));
+        assert_eq!(order(&queues), [1, 2]);
+    }
+}

@@ -91,7 +91,7 @@ impl LockTable {
     fn renewed_lock(&self, ix: LeaseIx) -> RenewedLock {
         let lease = self.journaled.leases.get(ix);
         let (mode, permit) = (lease.mode(), lease.permit());
-        RenewedLock { resource: name_of(&lease.resource), token: lease.token, mode, permit }
+        RenewedLock { resource: name_of(&lease.resource), token: lease.token(), mode, permit }
     }
 
     /// What a session holds, up to a page, by token.

@@ -46,7 +46,7 @@ pub fn encode_snapshot<E>(
         chunks.record(|encoder| encoder.session(state.sessions.get(*ix)))?;
     }
     let mut leases: Vec<&Lease> = state.leases.iter().map(|(_, lease)| lease).collect();
-    leases.sort_unstable_by_key(|lease| lease.token);
+    leases.sort_unstable_by_key(|lease| lease.token());
     for lease in leases {
         chunks.record(|encoder| encoder.lease(lease, state))?;
     }
