@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) beyond_excuse: bool,
     /// Whether the names of failed tests are being read.
     pub(crate) in_list: bool,
+    /// How many there were before.
+    pub(crate) before_list: usize,
     /// Arguments by which cargo says a failed program can be run again.
     pub(crate) again: Vec<String>,
 }
@@ -34,7 +36,12 @@ impl Tally {
         if line.starts_with("NOT RUN: ") {
             self.not_run.push(line.to_owned());
         } else if line == "failures:" {
+            // It stands twice: before what the failed ones wrote, which may look like names, and before their names.
+            if self.in_list {
+                self.failures.truncate(self.before_list);
+            }
             self.in_list = true;
+            self.before_list = self.failures.len();
         } else if let Some(counts) = line.strip_prefix("test result: ") {
             self.passed += count_before(counts, " passed");
             self.failed += count_before(counts, " failed");
@@ -78,6 +85,7 @@ mod tests {
             "failures:",
             "",
             "---- a::b stdout ----",
+            "    written: by the test itself,",
             "failures:",
             "    a::b",
             "",
