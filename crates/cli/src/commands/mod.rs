@@ -78,7 +78,12 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
             clap_complete::generate(shell, &mut Cli::command(), "leasehold", &mut script);
             print(&script)
         }
-        Plan::Man => {
+        Plan::Man(Some(directory)) => {
+            std::fs::create_dir_all(&directory).map_err(Failure::output)?;
+            clap_mangen::generate_to(Cli::command(), directory).map_err(Failure::output)?;
+            Ok(Exit::Done)
+        }
+        Plan::Man(None) => {
             let mut page = Vec::new();
             clap_mangen::Man::new(Cli::command()).render(&mut page).map_err(Failure::output)?;
             print(&page)
