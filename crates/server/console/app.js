@@ -47,6 +47,7 @@ async function show() {
   present = new AbortController();
   const { signal } = present;
   drawMenu(here.name);
+  drawNode();
   document.title = label ? `${label} · Leasehold` : `${here.rest} · Leasehold`;
   fill(main, h("p", { class: "faint" }, "Loading …"));
   const failed = (problem) => !signal.aborted && fill(main, refusal(problem));
@@ -114,11 +115,26 @@ function drawWho() {
   );
 }
 
+/// Which node answers, below every page.
+async function drawNode() {
+  const line = document.getElementById("node");
+  try {
+    const { node, role, epoch, journal, durability, version } = await get("/v1/status");
+    line.textContent = `${node} · ${role} · epoch ${epoch} · ${journal}, ${durability} · ${version}`;
+  } catch {
+    // The page itself says what is wrong.
+    line.textContent = "";
+  }
+}
+
 function drawMenu(current) {
   const links = PAGES.filter(([, label]) => label).map(([path, label]) =>
     h("a", { href: `#/${path}`, "aria-current": path === current || (current === "resource" && path === "locks") ? "page" : null }, label),
   );
-  fill(document.getElementById("nav"), links);
+  const nav = document.getElementById("nav");
+  fill(nav, links);
+  // On a narrow screen the menu is longer than its line.
+  nav.querySelector("[aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
 }
 
 function keys(event) {
@@ -135,7 +151,9 @@ function keys(event) {
 onReachability((away) => {
   const banner = document.getElementById("banner");
   fill(banner, away ? h("p", {}, "The server does not answer. What is shown may be out of date; trying again …") : null);
-  if (!away) learnIdentity().catch(() => {});
+  if (away) return;
+  learnIdentity().catch(() => {});
+  drawNode();
 });
 
 async function begin() {

@@ -27,11 +27,11 @@ export function fill(element, ...children) {
   if (focused) document.getElementById(focused)?.focus();
 }
 
-/// A table. Columns are { label, number?, head?, cell(row) }; on a narrow screen each row becomes a card.
+/// A table. Columns are { label, number?, tight?, head?, cell(row) }; on a narrow screen each row becomes a card.
 export function table(caption, columns, rows, empty) {
   const cells = (row) =>
-    columns.map(({ label, number, head, cell }) =>
-      h(head ? "th" : "td", { "data-label": label, scope: head ? "row" : null, class: number ? "number" : null }, cell(row)),
+    columns.map(({ label, number, tight, head, cell }) =>
+      h(head ? "th" : "td", { "data-label": label, scope: head ? "row" : null, class: number ? "number" : tight ? "tight" : null }, cell(row)),
     );
   const body = rows.length
     ? rows.map((row) => h("tr", {}, cells(row)))

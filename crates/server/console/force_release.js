@@ -1,10 +1,10 @@
 // Taking a lock away: what will happen is shown, the name typed, a reason given. Frees the token that was shown, so a
-// successor that came meanwhile is never hit.
+// successor that came meanwhile is never hit. Whoever leaves the page leaves the question, too.
 
 import { post, Problem } from "./api.js";
 import { h } from "./dom.js";
 
-export function forceRelease(resource, holder, identity) {
+export function forceRelease({ resource, waiters }, holder, identity, signal) {
   const name = h("input", { type: "text", id: "typed-name", autocomplete: "off", spellcheck: "false" });
   const reason = h("input", { type: "text", id: "reason", autocomplete: "off", required: true });
   const actor = h("input", { type: "text", id: "actor", autocomplete: "off", required: true, value: identity.name });
@@ -34,13 +34,14 @@ export function forceRelease(resource, holder, identity) {
     h(
       "form",
       { oninput: check, onsubmit: submit },
-      h("h2", { id: "dialog-title" }, "Force-release"),
+      h("h2", { id: "dialog-title" }, "Force-release ", h("code", {}, resource)),
       h(
         "p",
         {},
         "The lease of ",
         h("code", {}, holder.ownerId),
         ` with token ${holder.fencingToken} ends at once. Its next renewal fails, and a fence that knows the next token refuses its writes. `,
+        waiters.length ? ["Next in the queue is ", h("code", {}, waiters[0].ownerId), ". "] : "",
         holder.lockDelayMs > 0 ? "The lock delay still runs unless it is skipped. " : "",
         "Where no fence guards the resource, the old holder may go on writing until it notices.",
       ),
@@ -53,6 +54,7 @@ export function forceRelease(resource, holder, identity) {
     ),
   );
   dialog.addEventListener("close", () => dialog.remove());
+  signal.addEventListener("abort", () => dialog.close(), { once: true });
   document.body.append(dialog);
   dialog.showModal();
   name.focus();

@@ -20,7 +20,7 @@ function draw({ entries, nextAfter }, chain) {
     : badge(`broken at entry ${chain.firstBad}`, "bad");
   const columns = [
     { label: "#", number: true, cell: ({ seq }) => String(seq) },
-    { label: "When", head: true, cell: ({ createdAt }) => when(createdAt) },
+    { label: "When", tight: true, head: true, cell: ({ createdAt }) => when(createdAt) },
     { label: "Action", cell: ({ action }) => badge(action.toLowerCase().replaceAll("_", " ")) },
     { label: "Resource", cell: ({ resource }) => (resource ? h("a", { href: `#/resource/${encodeURIComponent(resource)}` }, h("code", {}, resource)) : "") },
     { label: "Token", number: true, cell: ({ fencingToken }) => (fencingToken ? String(fencingToken) : "") },

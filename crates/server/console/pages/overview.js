@@ -16,8 +16,6 @@ export function overview({ main, signal, failed }) {
     const [status, page] = await Promise.all([get("/v1/status", {}, signal), text("/metrics", signal)]);
     looks.push({ at: performance.now(), status, samples: parse(page) });
     if (looks.length > LOOKS_KEPT) looks.shift();
-    document.getElementById("node").textContent =
-      `${status.node} · ${status.role} · epoch ${status.epoch} · ${status.journal}, ${status.durability} · ${status.version}`;
     fill(main, draw(looks));
   };
   return keepFresh({ signal, refresh, failed, everyMs: LOOKS_EVERY_MS });

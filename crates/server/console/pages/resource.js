@@ -10,7 +10,7 @@ import { marks } from "./locks.js";
 export function resource({ main, signal, failed, may, identity, rest }) {
   const refresh = async (signal) => {
     const answer = await get(`/v1/resources/${encodeURIComponent(rest)}`, {}, signal);
-    fill(main, draw(answer, may("operator") ? (holder) => forceRelease(rest, holder, identity) : null));
+    fill(main, draw(answer, may("operator") ? (holder) => forceRelease(answer, holder, identity, signal) : null));
   };
   return keepFresh({ signal, refresh, failed, prefix: rest });
 }
@@ -88,39 +88,30 @@ function holderCard(holder, takeAway) {
 function timeline({ holders, endings, asOf }) {
   const ends = endings.map(({ at, reason, fencingToken }) => ({ at: Date.parse(at), reason, fencingToken })).sort((a, b) => a.at - b.at);
   const begun = holders.map(({ createdAt }) => Date.parse(createdAt));
+  if (!ends.length && !begun.length) return null;
   const now = Date.parse(asOf);
   const from = Math.min(...ends.map(({ at }) => at), ...begun, now - 1000);
-  if (!ends.length && !begun.length) return null;
-  const x = (time) => 20 + (760 * (time - from)) / Math.max(now - from, 1);
+  // In parts of the width, so that words and dots have their size on every screen.
+  const x = (time) => 2.5 + (95 * (time - from)) / Math.max(now - from, 1);
   const said = `${holders.length ? "held now" : "free now"}; ${ends.length} endings since ${when(new Date(from).toISOString())}`;
-  return svg(
-    "svg",
-    { class: "timeline", viewBox: "0 0 800 74", role: "img", "aria-label": `Timeline: ${said}` },
-    svg("rect", { class: "past", x: 20, y: 36, width: 760, height: 2 }),
-    ...begun.map((at) => svg("rect", { class: "hold", x: x(at), y: 29, width: Math.max(x(now) - x(at), 3), height: 16, rx: 3 })),
-    ...ends.map(({ at, reason, fencingToken }) =>
-      svg("circle", { class: reason, cx: x(at), cy: 37, r: 6 }, svgTitle(`${reason.replace("_", " ")}, token ${fencingToken}, ${when(new Date(at).toISOString())}`)),
+  return [
+    svg(
+      "svg",
+      { class: "timeline", role: "img", "aria-label": `Timeline: ${said}` },
+      svg("rect", { class: "past", x: "2.5%", y: 23, width: "95%", height: 2 }),
+      ...begun.map((at) => svg("rect", { class: "hold", x: `${x(at)}%`, y: 16, width: `${Math.max(x(now) - x(at), 0.4)}%`, height: 16, rx: 3 })),
+      ...ends.map(({ at, reason, fencingToken }) =>
+        svg("circle", { class: reason, cx: `${x(at)}%`, cy: 24, r: 6 }, svgWords("title", {}, `${reason.replace("_", " ")}, token ${fencingToken}, ${when(new Date(at).toISOString())}`)),
+      ),
+      svgWords("text", { x: "2.5%", y: 53, "text-anchor": "start" }, when(new Date(from).toISOString())),
+      svgWords("text", { x: "97.5%", y: 53, "text-anchor": "end" }, "now"),
     ),
-    svgText(20, "start", when(new Date(from).toISOString())),
-    svgText(780, "end", "now"),
-    svgNote(),
-  );
+    h("p", { class: "faint legend" }, "Bar: held. Dots: endings, ", badge("released", "good"), badge("expired or session ended", "warn"), badge("forced", "bad")),
+  ];
 }
 
-function svgTitle(words) {
-  const title = svg("title");
-  title.textContent = words;
-  return title;
-}
-
-function svgText(x, anchor, words) {
-  const text = svg("text", { x, y: 66, "text-anchor": anchor });
-  text.textContent = words;
-  return text;
-}
-
-function svgNote() {
-  const text = svg("text", { class: "note", x: 20, y: 16, "text-anchor": "start" });
-  text.textContent = "bar: held · dots: endings (green released, amber expired, red forced)";
-  return text;
+function svgWords(name, properties, words) {
+  const element = svg(name, properties);
+  element.textContent = words;
+  return element;
 }
