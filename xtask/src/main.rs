@@ -9,6 +9,7 @@ mod bless;
 mod drill;
 mod engines;
 mod needs;
+mod package;
 mod parts;
 mod run;
 mod second_try;
@@ -72,6 +73,11 @@ const COMMANDS: &[Command] = &[
         name: "bless",
         about: "rewrite transcripts and golden files; read the diff before committing it",
         run: bless::bless,
+    },
+    Command {
+        name: "package",
+        about: "the Debian package, by cargo-deb, into target/debian [ARGS of cargo deb]",
+        run: package::package,
     },
     Command {
         name: "needs",
