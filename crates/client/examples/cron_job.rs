@@ -7,7 +7,7 @@ mod support;
 
 use std::time::Duration;
 
-use leasehold::{AcquireError, RunError};
+use leasehold::{AcquireError, LeaseGuard, RunError};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -16,7 +16,8 @@ async fn main() -> anyhow::Result<()> {
         let client = client.clone();
         tokio::spawn(async move {
             let job = client.acquire("billing/close").no_wait().run(async |guard| {
-                let token = guard.and_then(|guard| guard.token().ok());
+                // No guard is given only to work that may run without the service, and no token once it is lost.
+                let Some(Ok(token)) = guard.map(LeaseGuard::token) else { return };
                 println!("machine {machine} closes the books, token {token:?}");
                 // … the work, with the token on every write …
                 tokio::time::sleep(Duration::from_millis(300)).await;

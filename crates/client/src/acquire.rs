@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::time::Duration;
 
-use leasehold_trace::{Kind, TraceContext};
+use leasehold_trace::{Kind, OpenSpan, TraceContext};
 use leasehold_types::{Class, Mode, ResourceName, limits};
 
 use crate::client::Client;
@@ -205,14 +205,17 @@ impl Acquire {
         Ok(done)
     }
 
-    /// Acquires, as a span of its trace where the client makes any.
-    async fn traced(mut self) -> Result<LeaseGuard, AcquireError> {
+    /// The span of this acquire in its trace, where the client makes any.
+    fn span(&self) -> Option<OpenSpan> {
         let settings = match &self.home {
             Home::Client(client) => client.settings(),
             Home::Session(session) => session.shared().settings.as_ref(),
         };
-        let begun = settings.tracer.as_ref().and_then(|tracer| tracer.begin(SPAN, Kind::Client, self.trace));
-        let Some(mut span) = begun else { return self.acquired().await };
+        settings.tracer.as_ref()?.begin(SPAN, Kind::Client, self.trace)
+    }
+
+    /// Acquires, and says what came of it in the span.
+    async fn traced(mut self, mut span: OpenSpan) -> Result<LeaseGuard, AcquireError> {
         self.trace = Some(span.context());
         span.set("leasehold.resource", self.resource.clone());
         let acquired = self.acquired().await;
@@ -224,8 +227,9 @@ impl Acquire {
         acquired
     }
 
-    async fn acquired(self) -> Result<LeaseGuard, AcquireError> {
-        ResourceName::new(&self.resource).map_err(|invalid| AcquireError::Invalid(invalid.to_string()))?;
+    async fn acquired(&self) -> Result<LeaseGuard, AcquireError> {
+        let name = ResourceName::new(&self.resource);
+        let name = name.map_err(|invalid| AcquireError::Invalid(invalid.to_string()))?;
         let begun = clock::now();
         let until = match self.wait {
             Wait::For(wait) => Some(begun.plus(wait)),
@@ -239,7 +243,7 @@ impl Acquire {
                 }
                 Home::Session(session) => session.clone(),
             };
-            match self.acquired_in(&session, begun, until).await {
+            match self.acquired_in(&session, &name, begun, until).await {
                 Err(Failed::SessionOver) if matches!(self.home, Home::Client(_)) => {}
                 Err(Failed::SessionOver) => {
                     return Err(AcquireError::Unavailable(session.shared().why_over().to_string()));
@@ -256,6 +260,11 @@ impl IntoFuture for Acquire {
     type IntoFuture = Pin<Box<dyn Future<Output = Self::Output> + Send>>;
 
     fn into_future(self) -> Self::IntoFuture {
-        Box::pin(self.traced())
+        Box::pin(async move {
+            match self.span() {
+                Some(span) => Box::pin(self.traced(span)).await,
+                None => self.acquired().await,
+            }
+        })
     }
 }

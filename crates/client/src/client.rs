@@ -1,6 +1,6 @@
 //! The way in.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicU32;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -51,7 +51,7 @@ pub struct Client {
 #[derive(Debug)]
 struct Inner {
     settings: Arc<Settings>,
-    sessions: Mutex<HashMap<Duration, Session>>,
+    sessions: Mutex<BTreeMap<Duration, Session>>,
 }
 
 /// The client cannot be made as described.
@@ -98,7 +98,7 @@ impl Client {
         let sessions: Vec<_> = {
             let mut sessions =
                 self.inner.sessions.lock().expect("nothing panics while it holds the sessions");
-            sessions.drain().map(|(_, session)| session).collect()
+            std::mem::take(&mut *sessions).into_values().collect()
         };
         for session in sessions {
             session.close().await;

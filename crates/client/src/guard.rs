@@ -54,7 +54,7 @@ impl LeaseGuard {
 
     /// The resource.
     pub fn resource(&self) -> &str {
-        &self.held.resource
+        self.held.resource.as_str()
     }
 
     /// The capability to renew and release this lease; as secret as a password.
@@ -224,7 +224,7 @@ impl LeaseGuard {
         let deadline = clock::now().plus(self.session.shared().settings.patience);
         let mut backoff = Backoff::default();
         loop {
-            match self.session.ask(ask(), None, deadline).await {
+            match self.session.ask(ask(), None, || deadline).await {
                 Ok(Outcome::Problem(problem)) if problem.retryable && clock::now() < deadline => {
                     tokio::time::sleep(backoff.pause(clock::random())).await;
                 }
@@ -284,7 +284,7 @@ impl Drop for LeaseGuard {
         let told_gone = |lost: Lost| lost.reason != LostReason::NotRenewed;
         if !self.held.lost().is_some_and(told_gone) && !self.session.is_over() {
             warn!(
-                resource = self.held.resource,
+                resource = self.resource(),
                 "a guard was dropped without a release; the lease is given back in the background"
             );
             self.session.release_in_background(self.held.lease_id);

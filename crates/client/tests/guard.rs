@@ -156,6 +156,19 @@ async fn a_guard_is_lost_the_moment_its_session_is_closed() {
     client.acquire("a").no_wait().await.unwrap();
 }
 
+#[test]
+fn a_client_outlives_the_runtime_that_its_session_lived_on() {
+    let runtime = || tokio::runtime::Runtime::new().unwrap();
+    let (servers, first, second) = (runtime(), runtime(), runtime());
+    let server = servers.block_on(TestServer::start());
+    let client = server.client();
+    let guard = first.block_on(client.acquire("a").no_wait().into_future()).unwrap();
+    drop(first);
+    // Nobody renews it any more.
+    assert!(matches!(guard.state(), LeaseState::Lost(_)), "{:?}", guard.state());
+    second.block_on(client.acquire("b").into_future()).unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_sessions_share_connections_and_survive_their_loss() {
     let server = TestServer::start().await;

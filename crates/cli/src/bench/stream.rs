@@ -18,15 +18,17 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
     let client = Client::builder().endpoint(server.to_string()).owner("bench").security(security);
     let client = client.build().map_err(|error| Failure::Usage(error.to_string()))?;
     // The first acquire opens the session; that is no part of the figure.
-    cycle(&client, "bench/warm-up", Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
+    cycle(&client, "bench/warm-up".to_owned(), Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
     let done = Rc::new(Cell::new(0));
+    let numbers: Rc<[String]> = (0..NAMES).map(|number| number.to_string()).collect();
     let began = Instant::now();
     let until = began + plan.duration;
     let local = LocalSet::new();
     let tasks: Vec<_> = (0..plan.clients)
         .map(|number| {
             let pace = Pace::new(plan, number, began);
-            local.spawn_local(task(client.clone(), plan.workload, number, pace, done.clone(), until))
+            let names = Names { prefix: format!("bench/{number}/"), numbers: Rc::clone(&numbers) };
+            local.spawn_local(task(client.clone(), plan.workload, names, pace, done.clone(), until))
         })
         .collect();
     local.spawn_local(progress(done, plan.duration));
@@ -42,10 +44,23 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
     Ok(measured)
 }
 
+/// The names that a client goes round. Formatting one costs a good part of what the Rust client does for a lock, so they
+/// are put together.
+struct Names {
+    prefix: String,
+    numbers: Rc<[String]>,
+}
+
+impl Names {
+    fn name(&self, count: usize) -> String {
+        [&self.prefix, self.numbers[count % self.numbers.len()].as_str()].concat()
+    }
+}
+
 async fn task(
     client: Client,
     workload: Workload,
-    number: usize,
+    names: Names,
     mut pace: Pace,
     done: Rc<Cell<u64>>,
     until: Instant,
@@ -56,10 +71,10 @@ async fn task(
         let begun = pace.next().await;
         let name = match workload {
             Workload::Handoff => "bench/handoff".to_owned(),
-            Workload::Cycle | Workload::Renew => format!("bench/{number}/{}", count % NAMES),
+            Workload::Cycle | Workload::Renew => names.name(count),
         };
         count += 1;
-        match cycle(&client, &name, workload, begun, &mut measured).await {
+        match cycle(&client, name, workload, begun, &mut measured).await {
             Ok(()) => done.set(done.get() + 1),
             Err(failure) => {
                 measured.errors += 1;
@@ -73,7 +88,7 @@ async fn task(
 /// The latency is that of the acquire, as the promise about it is.
 async fn cycle(
     client: &Client,
-    name: &str,
+    name: String,
     workload: Workload,
     begun: Instant,
     measured: &mut Measured,

@@ -6,7 +6,7 @@ use std::time::Duration;
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
-use leasehold_types::{Class, EndReason, FencingToken, LeaseId, Mode, ids};
+use leasehold_types::{Class, EndReason, FencingToken, LeaseId, Mode, ResourceName, ids};
 
 use super::{Acquire, ONE_WAIT, Wait};
 use crate::clock;
@@ -14,13 +14,14 @@ use crate::deadline::{Life, Phase, Stamp, ms};
 use crate::error::{AcquireError, Holder, LostReason, NotAcquired, Refused};
 use crate::guard::{Held, LeaseGuard, LeaseState};
 use crate::retry::Backoff;
-use crate::session::{AskError, Session, SessionEnd};
+use crate::session::{AskError, Session, SessionEnd, lease_bytes};
 
 impl Acquire {
     /// One lease id, asked for until it has an answer (K3).
     pub(super) async fn acquired_in(
         &self,
         session: &Session,
+        name: &ResourceName,
         begun: Stamp,
         until: Option<Stamp>,
     ) -> Result<LeaseGuard, Failed> {
@@ -31,7 +32,7 @@ impl Acquire {
             let sent = clock::now();
             match self.asked(session, withdrawal.lease_id, sent, until).await {
                 Ok(Outcome::Granted(grant)) => {
-                    let guard = self.granted(session, withdrawal.lease_id, sent, grant).await?;
+                    let guard = self.granted(session, name, withdrawal.lease_id, sent, grant).await?;
                     withdrawal.armed = false;
                     return Ok(guard);
                 }
@@ -64,7 +65,8 @@ impl Acquire {
                     return Err(Failed::With(AcquireError::Unavailable(detail)));
                 }
             }
-            tokio::time::sleep(backoff.pause(clock::random())).await;
+            // In a box, since a timer is large and almost no acquire needs it.
+            Box::pin(tokio::time::sleep(backoff.pause(clock::random()))).await;
         }
     }
 
@@ -79,7 +81,7 @@ impl Acquire {
         let wait = left.min(ONE_WAIT);
         let ask = Ask::Acquire(pb::StreamAcquire {
             resource: self.resource.clone(),
-            lease_id: lease_id.as_bytes().to_vec().into(),
+            lease_id: lease_bytes(&lease_id),
             wait_ms: ms(wait),
             mode: mode(self.mode).into(),
             limit: self.limit,
@@ -95,13 +97,10 @@ impl Acquire {
         let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
         let deadline = if goes_on { sent.plus(wait * 9 / 10) } else { sent.plus(wait + patience) };
         if wait.is_zero() {
-            return session.ask(ask, None, deadline).await;
+            return session.ask(ask, None, || deadline).await;
         }
-        tokio::select! {
-            biased;
-            outcome = session.ask(ask, Some(sent.plus(wait)), deadline) => outcome,
-            () = unreachable_since(session, sent, patience) => Err(AskError::Unavailable(session.shared().trouble())),
-        }
+        let give_up = || deadline.min(unreachable_at(session, sent, patience));
+        session.ask(ask, Some(sent.plus(wait)), give_up).await
     }
 
     /// Whether the end of one request was only the time to ask again.
@@ -136,6 +135,7 @@ impl Acquire {
     async fn granted(
         &self,
         session: &Session,
+        name: &ResourceName,
         lease_id: LeaseId,
         sent: Stamp,
         grant: pb::StreamGrant,
@@ -151,7 +151,7 @@ impl Acquire {
             own
         });
         let has_own = own.is_some();
-        let held = Arc::new(Held::new(self.resource.clone(), lease_id, token, grant, own));
+        let held = Arc::new(Held::new(name.clone(), lease_id, token, grant, own));
         session.shared().hold(lease_id, &held);
         let deadline = now.plus(session.shared().settings.patience);
         if must_confirm {
@@ -198,16 +198,10 @@ impl Drop for Withdrawal<'_> {
     }
 }
 
-/// Completes when nothing has been heard of the service for `patience` beyond the usual.
-async fn unreachable_since(session: &Session, sent: Stamp, patience: Duration) {
-    loop {
-        let heard = session.shared().life().confirmed().map(|at| at.plus(session.ttl() / 2));
-        let give_up = heard.unwrap_or(sent).max(sent).plus(patience);
-        if clock::now() >= give_up {
-            return;
-        }
-        clock::sleep_until(give_up).await;
-    }
+/// When nothing will have been heard of the service for `patience` beyond the usual.
+fn unreachable_at(session: &Session, sent: Stamp, patience: Duration) -> Stamp {
+    let heard = session.shared().life().confirmed().map(|at| at.plus(session.ttl() / 2));
+    heard.unwrap_or(sent).max(sent).plus(patience)
 }
 
 /// Renews one lease that has a max hold, and learns how much of it is left.
@@ -218,8 +212,8 @@ async fn renew_own(
     deadline: Stamp,
 ) -> Result<(), AskError> {
     let sent = clock::now();
-    let ask = Ask::Renew(pb::StreamRenew { lease_id: lease_id.as_bytes().to_vec().into() });
-    match session.ask(ask, None, deadline).await? {
+    let ask = Ask::Renew(pb::StreamRenew { lease_id: lease_bytes(&lease_id) });
+    match session.ask(ask, None, || deadline).await? {
         Outcome::Renewed(renewed) => held.confirm_own(sent, renewed.ttl_ms),
         Outcome::Problem(problem) => {
             let reason = Refused::from_wire(&problem).reason;

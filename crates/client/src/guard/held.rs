@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use leasehold_proto::v1 as pb;
-use leasehold_types::{FencingToken, LeaseId};
+use leasehold_types::{FencingToken, LeaseId, ResourceName};
 use tokio::sync::Notify;
 
 use super::holder;
@@ -16,7 +16,7 @@ use crate::session::Shared;
 
 /// What a guard and its session both know of a lease.
 pub(crate) struct Held {
-    pub(super) resource: String,
+    pub(super) resource: ResourceName,
     pub(super) lease_id: LeaseId,
     pub(super) token: FencingToken,
     pub(super) grant: pb::StreamGrant,
@@ -32,7 +32,7 @@ pub(crate) struct Held {
 
 impl Held {
     pub(crate) fn new(
-        resource: String,
+        resource: ResourceName,
         lease_id: LeaseId,
         token: FencingToken,
         grant: pb::StreamGrant,
@@ -67,7 +67,7 @@ impl Held {
         let deadline = deadline_of(self, shared);
         let life = shared.life();
         Lost {
-            resource: self.resource.clone(),
+            resource: self.resource.to_string(),
             token: self.token,
             reason,
             last_renewal_ago: life.confirmed().map_or(Duration::ZERO, |sent| now.since(sent)),

@@ -49,7 +49,7 @@ async fn holder_of(settings: &Settings, held: &Held) -> Holder {
 
 async fn present_holder(settings: &Settings, held: &Held) -> Option<Holder> {
     let explain = |mut locks: Locks| {
-        let question = pb::ExplainRequest { resource: held.resource.clone() };
+        let question = pb::ExplainRequest { resource: held.resource.to_string() };
         async move { locks.explain(question).await }
     };
     let explained = settings.call(explain).await.ok()?;

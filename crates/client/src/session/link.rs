@@ -9,10 +9,11 @@ use leasehold_proto::v1::answer::Outcome;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
+use super::outbound::Frames;
 use super::{SessionEnd, Shared};
 use crate::calls::problem_of;
 use crate::clock;
-use crate::connections::{Connections, Locks};
+use crate::connections::{Connections, SessionStream};
 use crate::deadline::{Phase, Stamp};
 use crate::error::Refused;
 use crate::retry::Backoff;
@@ -34,13 +35,31 @@ enum Broken {
 
 /// Runs until the session is over or closed.
 pub(super) async fn supervise(shared: Arc<Shared>) {
+    let shared = EndsWithTask(shared);
+    tokio::select! {
+        biased;
+        () = stay_connected(&shared.0) => {}
+        never = shared.0.wire.wake_the_late() => match never {},
+    }
+}
+
+/// When the runtime that a session lives on is gone, nobody renews it and nobody would wake its callers.
+struct EndsWithTask(Arc<Shared>);
+
+impl Drop for EndsWithTask {
+    fn drop(&mut self) {
+        self.0.end(&SessionEnd::Closed);
+    }
+}
+
+async fn stay_connected(shared: &Arc<Shared>) {
     let most = (shared.ttl / 8).clamp(RETRY_FIRST, Duration::from_secs(1));
     let mut backoff = Backoff::new(RETRY_FIRST, most);
     for endpoint in shared.settings.endpoints.iter().cycle() {
         let opened_before = shared.confirmations();
         let broken = tokio::select! {
-            broken = talk(&shared, endpoint) => broken,
-            () = closed_in_vain(&shared) => Broken::Over(SessionEnd::Closed),
+            broken = talk(shared, endpoint) => broken,
+            () = closed_in_vain(shared) => Broken::Over(SessionEnd::Closed),
         };
         shared.disconnected();
         match broken {
@@ -72,7 +91,7 @@ async fn talk(shared: &Arc<Shared>, endpoint: &Connections) -> Broken {
         Ok(Err(error)) => return Broken::Retry(format!("{}: {error}", endpoint.uri())),
         Err(elapsed) => return does_not_answer(elapsed),
     };
-    let opening = tokio::time::timeout(patience, open(shared, connection.locks)).await;
+    let opening = tokio::time::timeout(patience, open(shared, connection.stream)).await;
     let broken = match opening.map_err(does_not_answer).flatten() {
         Ok((inbound, first)) => match opened(shared, first, sent) {
             Ok(()) => listen(shared, inbound, patience).await,
@@ -100,20 +119,34 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
             shared.wire.keep_alive(None);
         }
         let nap = nap(now, due, look);
-        tokio::select! {
+        // The timer comes first: frames that come without a pause must not keep a renewal back.
+        let broken = tokio::select! {
             biased;
-            frame = inbound.message() => match frame {
-                Ok(Some(frame)) => if let Err(broken) = take(shared, frame) { return broken },
-                Ok(None) if shared.wire.is_closing() => return Broken::Over(SessionEnd::Closed),
-                Ok(None) => return Broken::Retry("the server ended the stream".to_owned()),
-                Err(status) => return broken_by(shared, &status),
-            },
-            () = tokio::time::sleep(nap) => {
-                let gap = clock::now().since(now).saturating_sub(nap);
-                if gap >= PAUSE {
-                    shared.pause(gap);
+            () = tokio::time::sleep(nap) => None,
+            broken = hear(shared, &mut inbound) => Some(broken),
+        };
+        if let Some(broken) = broken {
+            return broken;
+        }
+        let gap = clock::now().since(now).saturating_sub(nap);
+        if gap >= PAUSE {
+            shared.pause(gap);
+        }
+    }
+}
+
+/// Takes frames until the connection breaks. Cancel-safe: a frame is taken as soon as it is there.
+async fn hear(shared: &Shared, inbound: &mut Streaming<pb::ServerFrame>) -> Broken {
+    loop {
+        match inbound.message().await {
+            Ok(Some(frame)) => {
+                if let Err(broken) = take(shared, frame) {
+                    return broken;
                 }
             }
+            Ok(None) if shared.wire.is_closing() => return Broken::Over(SessionEnd::Closed),
+            Ok(None) => return Broken::Retry("the server ended the stream".to_owned()),
+            Err(status) => return broken_by(shared, &status),
         }
     }
 }
@@ -126,12 +159,12 @@ fn nap(now: Stamp, due: Stamp, look: Duration) -> Duration {
 
 async fn open(
     shared: &Arc<Shared>,
-    mut locks: Locks,
+    mut stream: SessionStream,
 ) -> Result<(Streaming<pb::ServerFrame>, pb::ServerFrame), Broken> {
     let reporter = Arc::clone(shared);
     let outbound = shared.wire.connect(shared.opening(), Box::new(move || reporter.report()));
-    let mut inbound =
-        locks.session(outbound).await.map_err(|status| broken_by(shared, &status))?.into_inner();
+    let opening = stream.open(outbound, Frames).await;
+    let mut inbound = opening.map_err(|status| broken_by(shared, &status))?;
     match inbound.message().await {
         Ok(Some(first)) => Ok((inbound, first)),
         Ok(None) => Err(Broken::Retry("the server ended the stream".to_owned())),

@@ -1,6 +1,10 @@
 //! A session: one liveness scope with one ttl, kept alive by one stream, for any number of leases.
 
+mod asking;
+mod leases;
 mod link;
+mod outbound;
+mod places;
 mod shared;
 mod wire;
 
@@ -19,7 +23,7 @@ use crate::clock;
 use crate::deadline::{Phase, Stamp};
 use crate::error::Refused;
 
-pub(crate) use shared::Shared;
+pub(crate) use shared::{Shared, lease_bytes};
 
 /// Why a session is over.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -118,34 +122,25 @@ impl Session {
         &self.handle.shared
     }
 
-    /// Asks, and waits for the answer at most until `deadline`. Cancel-safe in that nothing is withdrawn: the request
-    /// may still be carried out.
+    /// Asks, and waits for the answer at most until `deadline`, which is asked for again whenever it has passed.
+    /// Cancel-safe in that nothing is withdrawn: the request may still be carried out.
     pub(crate) async fn ask(
         &self,
         ask: Ask,
         wait_until: Option<Stamp>,
-        deadline: Stamp,
+        deadline: impl Fn() -> Stamp + Unpin,
     ) -> Result<Outcome, AskError> {
-        let shared = self.shared();
-        let (reply, answer) = oneshot::channel();
-        let forget = Forget { shared, id: shared.wire.ask(ask, wait_until, Some(reply)) };
-        let answered = tokio::select! {
-            biased;
-            answered = answer => answered,
-            () = clock::sleep_until(deadline) => return Err(AskError::Unavailable(shared.trouble())),
-        };
-        std::mem::forget(forget);
-        match answered {
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(end)) => Err(AskError::Ended(end)),
-            Err(_) => Err(AskError::Ended(SessionEnd::Closed)),
+        match self.shared().wire.asking(ask, wait_until, deadline).await {
+            Some(Ok(outcome)) => Ok(outcome),
+            Some(Err(end)) => Err(AskError::Ended(end)),
+            None => Err(AskError::Unavailable(self.shared().trouble())),
         }
     }
 
     /// Gives a lease back without waiting: now, or when the service can be reached again. Also withdraws an acquire
     /// that waits under this id, and makes sure that one still under way is never granted.
     pub(crate) fn release_in_background(&self, lease_id: LeaseId) {
-        self.shared().wire.ask(release(lease_id), None, None);
+        self.shared().wire.ask_unheard(release(lease_id));
     }
 
     /// Waits for a keep-alive that was sent after this moment (R7).
@@ -155,24 +150,12 @@ impl Session {
         shared.wire.keep_alive(Some(waiter));
         tokio::select! {
             confirmed = confirmed => confirmed.map_err(|_| AskError::Ended(shared.why_over())),
-            () = clock::sleep_until(deadline) => Err(AskError::Unavailable(shared.trouble())),
+            () = Box::pin(clock::sleep_until(deadline)) => Err(AskError::Unavailable(shared.trouble())),
         }
     }
 }
 
 /// The request that gives a lease back.
 pub(crate) fn release(lease_id: LeaseId) -> Ask {
-    Ask::Release(pb::StreamRelease { lease_id: lease_id.as_bytes().to_vec().into() })
-}
-
-/// A caller that leaves before its answer takes its place at the wire away.
-struct Forget<'a> {
-    shared: &'a Shared,
-    id: u64,
-}
-
-impl Drop for Forget<'_> {
-    fn drop(&mut self) {
-        self.shared.wire.forget(self.id);
-    }
+    Ask::Release(pb::StreamRelease { lease_id: lease_bytes(&lease_id) })
 }

@@ -1,9 +1,8 @@
 //! What a session, its guards and its connection share.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -12,14 +11,13 @@ use leasehold_types::{LeaseId, ids};
 use tokio::sync::{Notify, watch};
 
 use super::SessionEnd;
+use super::leases::Leases;
 use super::wire::Wire;
 use crate::client::Settings;
 use crate::deadline::{Life, Stamp, ms};
 use crate::error::{LostReason, end_reason};
 use crate::guard::Held;
 
-/// Leases of one session: so many that an opening, which names them all, fits into one frame.
-const LEASES: usize = 20_000;
 /// Losses that one keep-alive says it has seen; the others are for the next one.
 const SEEN_ENDED: usize = 5_000;
 
@@ -43,7 +41,7 @@ pub(crate) struct Shared {
     changed: watch::Sender<u64>,
     pub(crate) closing: Notify,
     identity: Mutex<Option<Identity>>,
-    held: Mutex<HashMap<LeaseId, Weak<Held>>>,
+    leases: Leases,
     seen_ended: Mutex<Vec<LeaseId>>,
     confirmations: AtomicU64,
     trouble: Mutex<Option<String>>,
@@ -62,7 +60,7 @@ impl Shared {
             changed: watch::Sender::new(0),
             closing: Notify::new(),
             identity: Mutex::default(),
-            held: Mutex::default(),
+            leases: Leases::default(),
             seen_ended: Mutex::default(),
             confirmations: AtomicU64::new(0),
             trouble: Mutex::default(),
@@ -101,7 +99,7 @@ impl Shared {
             owner_id: self.settings.owner.clone(),
             ttl_ms: Some(ms(self.ttl)),
             labels: self.settings.labels.clone(),
-            held: lock(&self.held).keys().map(lease_bytes).collect(),
+            held: self.leases.ids().iter().map(lease_bytes).collect(),
         }
     }
 
@@ -217,22 +215,22 @@ impl Shared {
         let lease_id = LeaseId::from_bytes(bytes);
         let reason = pb::EndReason::try_from(loss.reason).unwrap_or(pb::EndReason::Unknown);
         lock(&self.seen_ended).push(lease_id);
-        if let Some(held) = lock(&self.held).remove(&lease_id).and_then(|held| held.upgrade()) {
+        if let Some(held) = self.leases.remove(lease_id) {
             held.lose(self, LostReason::of(end_reason(reason)));
         }
     }
 
     pub(crate) fn hold(&self, lease_id: LeaseId, held: &Arc<Held>) {
-        lock(&self.held).insert(lease_id, Arc::downgrade(held));
+        self.leases.insert(lease_id, held);
     }
 
     /// Whether there is no room for one more lease.
     pub(crate) fn is_full(&self) -> bool {
-        lock(&self.held).len() >= LEASES
+        self.leases.is_full()
     }
 
     pub(crate) fn let_go(&self, lease_id: LeaseId) {
-        lock(&self.held).remove(&lease_id);
+        self.leases.remove(lease_id);
     }
 
     /// What is wrong, for people.
@@ -253,8 +251,7 @@ impl Shared {
             return;
         }
         self.wire.end(end);
-        let held = std::mem::take(&mut *lock(&self.held));
-        for held in held.into_values().filter_map(|held| held.upgrade()) {
+        for held in self.leases.take() {
             held.lose(self, LostReason::SessionEnded);
         }
         self.changed.send_modify(|count| *count += 1);
@@ -287,8 +284,10 @@ impl fmt::Debug for Shared {
     }
 }
 
-fn lease_bytes(id: &LeaseId) -> Bytes {
-    Bytes::copy_from_slice(id.as_bytes())
+/// A lease id as it is sent.
+pub(crate) fn lease_bytes(id: &LeaseId) -> Bytes {
+    // Encoding clones it; of bytes that have an owner that is only a count.
+    Bytes::from_owner(*id.as_bytes())
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -3,39 +3,24 @@
 //! Callers put requests in; the stream of the present connection takes everything that is there as one frame; answers
 //! find their callers by number. When a connection breaks nothing is lost: the next one begins with everything that was
 //! not answered, in the order in which it was asked.
+//!
+//! A request has no timer of its own: most are answered in a moment, and one look at all deadlines
+//! ([`Wire::wake_the_late`]) serves those that are not.
 
-use std::collections::BTreeMap;
-use std::pin::Pin;
+use std::convert::Infallible;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 
 use leasehold_proto::v1 as pb;
-use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
-use prost::Message as _;
-use tokio::sync::oneshot;
-use tonic::codegen::tokio_stream::Stream;
+use tokio::sync::{Notify, oneshot};
 
 use super::SessionEnd;
+use super::asking::Asking;
+use super::outbound::{Outbound, Reporter, Unsent};
+use super::places::Places;
 use crate::clock;
-use crate::deadline::{Stamp, ms};
-
-/// Requests of one frame take at most this: half of what a server accepts, since an opening may come with them.
-const FRAME_BYTES: usize = 512 << 10;
-/// So few requests fit whatever they say, and are not measured.
-const SURELY_FIT: usize = 32;
-
-/// What came of a request.
-pub(crate) type Told = Result<Outcome, SessionEnd>;
-
-/// A request that waits for its answer.
-struct Pending {
-    ask: Ask,
-    /// Until when an acquire waits in the queue: asked again, it waits only for the rest.
-    wait_until: Option<Stamp>,
-    /// Nobody waits for the answer of a background release.
-    reply: Option<oneshot::Sender<Told>>,
-}
+use crate::deadline::Stamp;
 
 /// A keep-alive that was sent.
 struct Flying {
@@ -46,57 +31,108 @@ struct Flying {
     waiters: Vec<oneshot::Sender<()>>,
 }
 
+/// What the lock of a wire protects.
 #[derive(Default)]
-struct State {
-    last_id: u64,
-    pending: BTreeMap<u64, Pending>,
+pub(super) struct State {
+    pub(super) places: Places,
     /// The number of the present connection.
-    link: u64,
-    open: Option<pb::Open>,
-    out: Vec<pb::Request>,
+    pub(super) link: u64,
+    pub(super) open: Option<pb::Open>,
+    pub(super) out: Unsent,
     /// A keep-alive is to be sent, and these wait for its answer.
     wanted: Option<Vec<oneshot::Sender<()>>>,
     flying: Vec<Flying>,
-    close: bool,
-    waker: Option<Waker>,
+    last_keep_alive: u64,
+    pub(super) close: bool,
+    /// Of the stream that has nothing to say.
+    pub(super) waker: Option<Waker>,
     /// The stream has stepped back once since it had nothing to say.
-    rested: bool,
-    end: Option<SessionEnd>,
+    pub(super) rested: bool,
+    pub(super) end: Option<SessionEnd>,
+}
+
+impl State {
+    /// Whether there is nothing to say.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.out.is_empty() && self.wanted.is_none() && !self.close
+    }
+
+    /// The keep-alive that is wanted; from now on it is under way.
+    pub(super) fn make_keep_alive(&mut self, report: &Reporter) -> Option<pb::KeepAlive> {
+        let waiters = self.wanted.take()?;
+        let mut keep_alive = report();
+        self.last_keep_alive += 1;
+        keep_alive.id = self.last_keep_alive;
+        let report = keep_alive.report.clone().unwrap_or_default();
+        self.flying.push(Flying { id: keep_alive.id, sent: clock::now(), report, waiters });
+        Some(keep_alive)
+    }
 }
 
 /// See the module.
 #[derive(Default)]
-pub(crate) struct Wire(Mutex<State>);
+pub(crate) struct Wire {
+    state: Mutex<State>,
+    /// A deadline is earlier than all that were watched.
+    hurry: Notify,
+}
 
 impl Wire {
-    /// Asks; the answer comes under the number.
-    pub(crate) fn ask(
-        &self,
-        ask: Ask,
-        wait_until: Option<Stamp>,
-        reply: Option<oneshot::Sender<Told>>,
-    ) -> u64 {
-        let mut state = self.lock();
-        if let Some(end) = &state.end {
-            let end = end.clone();
-            drop(state);
-            // A caller that has left does not need the answer.
-            let _ = reply.map(|reply| reply.send(Err(end)));
-            return 0;
-        }
-        state.last_id += 1;
-        let id = state.last_id;
-        if state.link > 0 {
-            state.out.push(pb::Request { id, ask: Some(ask.clone()) });
-        }
-        state.pending.insert(id, Pending { ask, wait_until, reply });
-        wake(state);
-        id
+    /// Asks when it is first polled, and gives the answer; nothing once the deadline has passed, which is asked for
+    /// again whenever it has. Dropping it takes the place away: the request may still be carried out.
+    pub(crate) fn asking<D>(&self, ask: Ask, wait_until: Option<Stamp>, deadline: D) -> Asking<'_, D>
+    where
+        D: Fn() -> Stamp + Unpin,
+    {
+        Asking::new(self, ask, wait_until, deadline)
     }
 
-    /// Nobody waits for this answer any more.
-    pub(crate) fn forget(&self, id: u64) {
-        self.lock().pending.remove(&id);
+    /// Asks, and nobody waits for the answer.
+    pub(crate) fn ask_unheard(&self, ask: Ask) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            self.put(&mut state, ask, None, None);
+            wake(state);
+        }
+    }
+
+    /// Puts a request where the stream finds it; gives its number.
+    pub(super) fn put(
+        &self,
+        state: &mut State,
+        ask: Ask,
+        wait_until: Option<Stamp>,
+        caller: Option<super::places::Caller>,
+    ) -> u64 {
+        if caller.as_ref().is_some_and(|caller| state.places.watch(caller.deadline)) {
+            self.hurry.notify_one();
+        }
+        let request = state.places.ask(ask, wait_until, caller);
+        if state.link > 0 {
+            state.out.push(request);
+        }
+        request.id
+    }
+
+    /// Wakes callers at their deadlines, for as long as it is polled.
+    pub(crate) async fn wake_the_late(&self) -> Infallible {
+        loop {
+            let soonest = self.lock().places.soonest();
+            let nap = soonest.map(|soonest| soonest.since(clock::now()).min(clock::LOOK));
+            tokio::select! {
+                () = self.hurry.notified() => {}
+                () = tokio::time::sleep(nap.unwrap_or_default()), if nap.is_some() => {}
+            }
+            let late = self.lock().places.late(clock::now());
+            late.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// Looks at a deadline from now on.
+    pub(super) fn watch(&self, state: &mut State, deadline: Stamp) {
+        if state.places.watch(deadline) {
+            self.hurry.notify_one();
+        }
     }
 
     /// Wants a keep-alive to be sent, and optionally to hear when one that was sent after this moment is confirmed.
@@ -123,14 +159,17 @@ impl Wire {
 
     /// A new connection: its stream begins with everything that was not answered. `report` is asked whenever a
     /// keep-alive is made.
-    pub(crate) fn connect(self: &Arc<Self>, open: pb::Open, report: Reporter) -> Outbound {
+    pub(super) fn connect(self: &Arc<Self>, open: pb::Open, report: Reporter) -> Outbound {
         let now = clock::now();
         let mut state = self.lock();
         state.link += 1;
         state.open = Some(open);
-        state.out = state.pending.iter().map(|(id, pending)| pending.again(*id, now)).collect();
+        state.out.clear();
+        for request in state.places.unanswered(now) {
+            state.out.push(&request);
+        }
         state.wanted.get_or_insert_default();
-        Outbound { wire: Arc::clone(self), link: state.link, is_first: true, report }
+        Outbound::new(Arc::clone(self), state.link, report)
     }
 
     /// The present connection is gone: its stream ends, and nothing is put into it any more. Gives what was reported in
@@ -147,22 +186,18 @@ impl Wire {
         reports
     }
 
-    /// Hands out the answers of a frame.
+    /// Hands out the answers of a frame: all are there before the first caller looks.
     pub(crate) fn answered(&self, answers: Vec<pb::Answer>) {
-        let mut told = Vec::with_capacity(answers.len());
+        let mut callers = Vec::with_capacity(answers.len());
         {
             let mut state = self.lock();
             for answer in answers {
-                let pending = state.pending.remove(&answer.id);
-                if let (Some(Pending { reply: Some(reply), .. }), Some(outcome)) = (pending, answer.outcome) {
-                    told.push((reply, outcome));
+                if let Some(outcome) = answer.outcome {
+                    callers.extend(state.places.answer(answer.id, outcome));
                 }
             }
         }
-        for (reply, outcome) in told {
-            // A caller that has left withdraws what it asked for.
-            let _ = reply.send(Ok(outcome));
-        }
+        callers.into_iter().for_each(Waker::wake);
     }
 
     /// A keep-alive is confirmed: when it was sent, and who waits for that.
@@ -189,33 +224,22 @@ impl Wire {
     pub(crate) fn end(&self, end: &SessionEnd) {
         let mut state = self.lock();
         state.end.get_or_insert_with(|| end.clone());
-        let pending = std::mem::take(&mut state.pending);
-        state.wanted = None;
-        state.flying.clear();
+        let callers = state.places.end(end);
+        let wanted = state.wanted.take();
+        let flying = std::mem::take(&mut state.flying);
         drop(state);
-        for reply in pending.into_values().filter_map(|pending| pending.reply) {
-            let _ = reply.send(Err(end.clone()));
-        }
+        // Dropped senders wake their receivers, which may want the lock at once.
+        drop((wanted, flying));
+        callers.into_iter().for_each(Waker::wake);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("nothing panics while it holds the wire")
-    }
-}
-
-impl Pending {
-    /// The same request for another connection; a wait is shorter by what has passed.
-    fn again(&self, id: u64, now: Stamp) -> pb::Request {
-        let mut ask = self.ask.clone();
-        if let (Ask::Acquire(acquire), Some(until)) = (&mut ask, self.wait_until) {
-            acquire.wait_ms = acquire.wait_ms.min(ms(until.since(now)));
-        }
-        pb::Request { id, ask: Some(ask) }
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().expect("nothing panics while it holds the wire")
     }
 }
 
 /// Outside the lock: whoever is woken may want it at once.
-fn wake(mut state: MutexGuard<'_, State>) {
+pub(super) fn wake(mut state: MutexGuard<'_, State>) {
     let waker = state.waker.take();
     drop(state);
     if let Some(waker) = waker {
@@ -223,99 +247,16 @@ fn wake(mut state: MutexGuard<'_, State>) {
     }
 }
 
-/// Makes a keep-alive with what there is to report.
-pub(crate) type Reporter = Box<dyn Fn() -> pb::KeepAlive + Send>;
-
-/// What one connection sends: everything that is there, as one frame.
-pub(crate) struct Outbound {
-    wire: Arc<Wire>,
-    link: u64,
-    is_first: bool,
-    report: Reporter,
-}
-
-impl Outbound {
-    fn frame(&self, state: &mut State) -> pb::ClientFrame {
-        let requests = take_requests(&mut state.out);
-        let is_all = state.out.is_empty();
-        pb::ClientFrame {
-            open: state.open.take(),
-            requests,
-            keep_alive: state.wanted.take().map(|waiters| self.keep_alive(state, waiters)),
-            // Nothing may follow a close.
-            close: state.close && is_all,
-        }
-    }
-
-    fn keep_alive(&self, state: &mut State, waiters: Vec<oneshot::Sender<()>>) -> pb::KeepAlive {
-        let mut keep_alive = (self.report)();
-        state.last_id += 1;
-        keep_alive.id = state.last_id;
-        let report = keep_alive.report.clone().unwrap_or_default();
-        state.flying.push(Flying { id: keep_alive.id, sent: clock::now(), report, waiters });
-        keep_alive
-    }
-}
-
-/// As many requests as a server takes in one frame; the rest goes into the next one.
-fn take_requests(out: &mut Vec<pb::Request>) -> Vec<pb::Request> {
-    if out.len() <= SURELY_FIT {
-        return std::mem::take(out);
-    }
-    let mut bytes = 0;
-    let fit = out.iter().take_while(|request| {
-        bytes += request.encoded_len() + 8;
-        bytes <= FRAME_BYTES
-    });
-    let fit = fit.count().max(1);
-    let rest = out.split_off(fit);
-    std::mem::replace(out, rest)
-}
-
-impl Stream for Outbound {
-    type Item = pb::ClientFrame;
-
-    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<pb::ClientFrame>> {
-        let wire = Arc::clone(&self.wire);
-        let mut state = wire.lock();
-        if state.link != self.link {
-            return Poll::Ready(None);
-        }
-        let is_quiet = state.out.is_empty() && state.wanted.is_none() && !state.close;
-        if is_quiet && !self.is_first {
-            state.waker = Some(cx.waker().clone());
-            state.rested = false;
-            return Poll::Pending;
-        }
-        // The answers of one frame wake many callers, which ask again one after the other. Stepping back once lets all
-        // of them ask before the frame is made.
-        if !self.is_first && !state.rested {
-            state.rested = true;
-            cx.waker().wake_by_ref();
-            return Poll::Pending;
-        }
-        self.is_first = false;
-        let frame = self.frame(&mut state);
-        // What did not fit goes at once.
-        state.rested = !state.out.is_empty();
-        if frame.close {
-            state.link += 1;
-        }
-        Poll::Ready(Some(frame))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn whoever_asks_after_the_end_hears_of_it_at_once() {
+    #[tokio::test]
+    async fn whoever_asks_after_the_end_hears_of_it_at_once() {
         let wire = Wire::default();
         wire.end(&SessionEnd::Ended);
-        let (told, mut answer) = oneshot::channel();
-        wire.ask(Ask::Release(pb::StreamRelease::default()), None, Some(told));
-        assert!(matches!(answer.try_recv(), Ok(Err(SessionEnd::Ended))));
+        let told = wire.asking(Ask::Release(pb::StreamRelease::default()), None, Stamp::default).await;
+        assert_eq!(told, Some(Err(SessionEnd::Ended)));
         let (confirmed, mut confirmation) = oneshot::channel();
         wire.keep_alive(Some(confirmed));
         assert!(matches!(confirmation.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
