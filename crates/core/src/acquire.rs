@@ -1,7 +1,8 @@
 //! Grants: who gets a resource at once, who waits, and who is next.
 
 use leasehold_types::{
-    Class, EndReason, Guarantee, Now, OwnerId, RequestKey, ResourceKey, TenantName, Ttl, WallTime, limits,
+    Class, EndReason, Guarantee, Now, OwnerId, RequestKey, ResourceKey, ResourceName, TenantName, Ttl,
+    WallTime, limits,
 };
 
 use crate::clocks::Timer;
@@ -118,7 +119,7 @@ impl LockTable {
                     return Some(Reply::Refused(nobody_knows()));
                 }
                 return Some(match lease.was_asked_by(acquire, resource, session) {
-                    true => Reply::Granted(Box::new(self.grant_of(ix, now))),
+                    true => Reply::Granted(Box::new(self.grant_of(ix, acquire.resource.clone(), now))),
                     false => Reply::Refused(Refusal::IdempotencyMismatch),
                 });
             }
@@ -236,17 +237,17 @@ impl LockTable {
         };
         self.record_after_wait(Fact::Granted(Box::new(granted)), waited_ms, now, out);
         let ix = self.journaled.lease_ix(lease_id);
-        Reply::Granted(Box::new(self.grant_of(ix, now)))
+        Reply::Granted(Box::new(self.grant_of(ix, acquire.resource, now)))
     }
 
-    /// The grant as it stands now. Its `ttl_ms` is what is left, so that a caller who counts from this answer's
+    /// The grant as it stands now, of the resource with this name. Its `ttl_ms` is what is left, so that a caller who counts from this answer's
     /// request never counts past the deadline.
-    pub(crate) fn grant_of(&self, ix: LeaseIx, now: Now) -> Grant {
+    pub(crate) fn grant_of(&self, ix: LeaseIx, resource: ResourceName, now: Now) -> Grant {
         let lease = self.journaled.leases.get(ix);
         let ttl = self.journaled.ttl_of(lease);
         let ttl_ms = self.promised_ms(ix, now.time);
         Grant {
-            resource: name_of(&lease.resource),
+            resource,
             owner: self.journaled.owner_of(lease).clone(),
             lease_id: lease.id,
             token: lease.token(),

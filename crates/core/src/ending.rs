@@ -89,7 +89,8 @@ impl LockTable {
             return Reply::Refused(self.not_held(tenant.as_str(), lease_id));
         };
         let lease = self.journaled.leases.get(ix);
-        let (resource, token, same) = (name_of(&lease.resource), lease.token(), lease.value() == Some(&*value));
+        let (resource, token, same) =
+            (name_of(&lease.resource), lease.token(), lease.value() == Some(&*value));
         if !same {
             self.record(Fact::Proclaimed { lease_id, value }, now, out);
         }

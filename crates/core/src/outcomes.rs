@@ -330,7 +330,8 @@ mod tests {
         outcomes.put_session(id, session(Some("somebody"), &opened), 42);
         outcomes.tie(&tenant, &closed, Keyed::Closed(id));
         assert_eq!(outcomes.principal_of(&Remembered::Session(id)), Some("somebody"));
-        let fingerprints = [Some(&opened), Some(&closed), None].map(|key| outcomes.opening_fingerprint(&tenant, key));
+        let fingerprints =
+            [Some(&opened), Some(&closed), None].map(|key| outcomes.opening_fingerprint(&tenant, key));
         assert_eq!(fingerprints, [42, 0, 0]);
     }
 }

@@ -78,7 +78,9 @@ impl Usages {
         let usage = self.entry(tenant);
         usage.leases -= 1;
         usage.bytes -= lease_bytes(lease);
-        self.drop_if_nothing(tenant);
+        if *usage == Usage::default() {
+            self.0.remove(tenant);
+        }
     }
 
     pub(crate) fn session_begins(&mut self, session: &Session) {
@@ -91,7 +93,9 @@ impl Usages {
         let usage = self.entry(session.tenant.as_str());
         usage.sessions -= 1;
         usage.bytes -= session_bytes(session.owner.as_str(), &session.labels);
-        self.drop_if_nothing(session.tenant.as_str());
+        if *usage == Usage::default() {
+            self.0.remove(session.tenant.as_str());
+        }
     }
 
     fn entry(&mut self, tenant: &str) -> &mut Usage {
@@ -100,12 +104,6 @@ impl Usages {
             self.0.insert(tenant.into(), Usage::default());
         }
         self.0.get_mut(tenant).expect("it was just put there")
-    }
-
-    fn drop_if_nothing(&mut self, tenant: &str) {
-        if self.0.get(tenant) == Some(&Usage::default()) {
-            self.0.remove(tenant);
-        }
     }
 }
 
