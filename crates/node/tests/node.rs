@@ -6,6 +6,7 @@ mod node {
     mod commits;
     mod fair_share;
     mod handing_over;
+    mod hindered;
     mod lanes;
     mod recovered;
     mod restart;

@@ -5,16 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use leasehold_journal::{
-    Batch, Claim, Confirmation, Journal, Limits, MemoryJournal, OpenError, Opened, Outcome, Reader, Room,
-    Writer,
-};
 use leasehold_node::Call;
 use leasehold_types::TenantName;
 use tokio::time::Instant;
 
-use super::silence::{Gate, StuckJournal};
+use super::hindered::{slow_world, world_behind_a_gate};
 use super::world::*;
 
 /// A commit takes as long as on a good disk.
@@ -26,43 +21,6 @@ const SHARE: u64 = 256;
 /// Callers of the quiet tenant, and calls of each.
 const CALLERS: usize = 8;
 const CALLS: usize = 25;
-
-struct SlowJournal(MemoryJournal);
-struct SlowWriter(Box<dyn Writer>);
-
-#[async_trait]
-impl Journal for SlowJournal {
-    fn kind(&self) -> &'static str {
-        "slow"
-    }
-    async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
-        let opened = self.0.open(claim).await?;
-        Ok(Opened { writer: Box::new(SlowWriter(opened.writer)), ..opened })
-    }
-    async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
-        self.0.reader().await
-    }
-}
-
-#[async_trait]
-impl Writer for SlowWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
-        tokio::time::sleep(COMMIT).await;
-        self.0.append(batch).await
-    }
-    async fn confirm(&mut self) -> Confirmation {
-        self.0.confirm().await
-    }
-    async fn beat(&mut self) -> Outcome {
-        self.0.beat().await
-    }
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-    fn room(&self) -> Room {
-        self.0.room()
-    }
-}
 
 fn acquire_of(tenant: &str, resource: &str) -> Call {
     Call { tenant: TenantName::new(tenant).unwrap(), ..acquire_with(resource, |_| {}) }
@@ -112,9 +70,7 @@ async fn flood(world: Arc<World>, stop: Arc<AtomicBool>) -> usize {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn beside_a_flood_of_one_tenant_another_waits_for_at_most_twice_as_many_commits() {
-    let journal = MemoryJournal::new();
-    let world = World::over(journal.clone(), Arc::new(SlowJournal(journal)), |_| {}).await;
-    let world = Arc::new(world);
+    let world = Arc::new(slow_world(COMMIT).await);
     let alone = p99(&world, "alone").await;
     let stop = Arc::new(AtomicBool::new(false));
     let flooding = tokio::spawn(flood(Arc::clone(&world), Arc::clone(&stop)));
@@ -139,9 +95,7 @@ async fn beside_a_flood_of_one_tenant_another_waits_for_at_most_twice_as_many_co
 
 #[tokio::test]
 async fn a_call_passes_the_frame_of_another_tenant_that_came_before_it() {
-    let (journal, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
-    let wrapped = Arc::new(StuckJournal(journal.clone(), Arc::clone(&gate)));
-    let world = World::over(journal, wrapped, |_| {}).await;
+    let (world, gate) = world_behind_a_gate().await;
     gate.set_shut(true);
     let first = world.spawn(acquire("first", 1));
     until(&gate.arrived, 1).await;

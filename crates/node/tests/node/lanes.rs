@@ -1,13 +1,12 @@
 //! Many calls at once, and their answers at once.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Reply;
 use leasehold_journal::{Limits, MemoryJournal};
 use leasehold_node::{Lane, SubmitError};
 
-use super::silence::{Gate, StuckJournal};
+use super::hindered::world_behind_a_gate;
 use super::world::*;
 
 /// Waits until so many calls are answered, and gives the answers in the order of their tags.
@@ -124,9 +123,7 @@ async fn answers_that_were_not_fetched_are_given_back_too() {
 
 #[tokio::test]
 async fn on_a_stuck_disk_each_call_is_told_how_far_it_came() {
-    let (journal, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
-    let wrapped = Arc::new(StuckJournal(journal.clone(), Arc::clone(&gate)));
-    let world = World::over(journal, wrapped, |_| {}).await;
+    let (world, gate) = world_behind_a_gate().await;
     world.grant("held", 9).await;
     gate.set_shut(true);
     let before = *gate.arrived.borrow();

@@ -1,81 +1,17 @@
 //! What callers are told when the journal is stuck, and when too much is asked.
 
-use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use leasehold_core::Reply;
-use leasehold_journal::{
-    Batch, Claim, Confirmation, Journal, Limits, MemoryJournal, OpenError, Opened, Outcome, Reader, Room,
-    Writer,
-};
+use leasehold_journal::MemoryJournal;
 use leasehold_node::SubmitError;
 
+use super::hindered::world_behind_a_gate;
 use super::world::*;
-
-/// A gate that blocks the thread that goes through it, as a stuck disk does.
-#[derive(Default)]
-pub(super) struct Gate {
-    is_shut: Mutex<bool>,
-    changed: Condvar,
-    pub(super) arrived: tokio::sync::watch::Sender<usize>,
-}
-
-impl Gate {
-    pub(super) fn set_shut(&self, shut: bool) {
-        *self.is_shut.lock().unwrap() = shut;
-        self.changed.notify_all();
-    }
-
-    fn go_through(&self) {
-        self.arrived.send_modify(|n| *n += 1);
-        drop(self.changed.wait_while(self.is_shut.lock().unwrap(), |shut| *shut).unwrap());
-    }
-}
-
-pub(super) struct StuckJournal(pub(super) MemoryJournal, pub(super) Arc<Gate>);
-struct StuckWriter(Box<dyn Writer>, Arc<Gate>);
-
-#[async_trait]
-impl Journal for StuckJournal {
-    fn kind(&self) -> &'static str {
-        "stuck"
-    }
-    async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
-        let opened = self.0.open(claim).await?;
-        let writer = Box::new(StuckWriter(opened.writer, Arc::clone(&self.1)));
-        Ok(Opened { writer, ..opened })
-    }
-    async fn reader(&self) -> Result<Box<dyn Reader>, OpenError> {
-        self.0.reader().await
-    }
-}
-
-#[async_trait]
-impl Writer for StuckWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
-        self.1.go_through();
-        self.0.append(batch).await
-    }
-    async fn confirm(&mut self) -> Confirmation {
-        self.0.confirm().await
-    }
-    async fn beat(&mut self) -> Outcome {
-        self.0.beat().await
-    }
-    fn limits(&self) -> Limits {
-        self.0.limits()
-    }
-    fn room(&self) -> Room {
-        self.0.room()
-    }
-}
 
 #[tokio::test]
 async fn on_a_stuck_disk_renewals_are_refused_even_while_the_loop_is_blocked() {
-    let (journal, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
-    let wrapped = Arc::new(StuckJournal(journal.clone(), Arc::clone(&gate)));
-    let world = World::over(journal, wrapped, |_| {}).await;
+    let (world, gate) = world_behind_a_gate().await;
     world.grant("held", 9).await;
 
     gate.set_shut(true);
@@ -107,9 +43,7 @@ async fn on_a_stuck_disk_renewals_are_refused_even_while_the_loop_is_blocked() {
 
 #[tokio::test]
 async fn a_call_that_left_before_it_was_taken_never_happens() {
-    let (journal, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
-    let wrapped = Arc::new(StuckJournal(journal.clone(), Arc::clone(&gate)));
-    let world = World::over(journal, wrapped, |_| {}).await;
+    let (world, gate) = world_behind_a_gate().await;
     gate.set_shut(true);
     let first = world.spawn(acquire("first", 1));
     until(&gate.arrived, 1).await;
