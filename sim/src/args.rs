@@ -14,6 +14,7 @@ usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults 
        cargo xtask sim --matrix [--seeds N]
                                          what each promise is the first to catch, and what slips through without it
        cargo xtask sim --model [--goal] [--mistake NAME] [--ticks N] [--takeovers N] [--asks N]
+                               [--compactions N]
                                          every interleaving of a small world; --goal: of a larger one, for hours";
 
 /// What is to be done.
@@ -55,6 +56,7 @@ impl Args {
                 "--ticks" => scope.ticks = small(number()?),
                 "--takeovers" => scope.takeovers = small(number()?),
                 "--asks" => scope.asks = small(number()?),
+                "--compactions" => scope.compactions = small(number()?),
                 "--gate" | "--matrix" | "--catch" | "--model" => verb = Some(word),
                 "--mistake" => {
                     let name = words.next().ok_or("--mistake needs a name")?;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use leasehold::deadline::{Life, Phase, Stamp};
 use leasehold_core::{Command, Sharing};
 use leasehold_history::{Call as Shown, Id, Record};
-use leasehold_types::{LeaseId, Mode, RequestKey, SessionId, Ttl};
+use leasehold_types::{LeaseId, RequestKey, SessionId, Ttl};
 
 use crate::clock::{MS, MachineClock, Micros};
 use crate::event::{ClientIx, Event, OpId};
@@ -65,6 +65,7 @@ pub(crate) struct Wanted {
     pub(super) permit: Option<u32>,
     pub(super) believed_from: Option<Micros>,
     pub(super) hold_until: Micros,
+    /// When it writes next, if it has the resource alone.
     pub(super) next_write: Micros,
 }
 
@@ -85,7 +86,10 @@ pub(crate) struct Client {
     life: u64,
     is_dead: bool,
     is_paused: bool,
+    /// When its timer goes off.
     timer_at: Option<Micros>,
+    /// When there is something to do; not before the timer, which is then set again.
+    due_at: Micros,
     pub(super) stage: Stage,
     pub(super) epoch: u64,
     pub(super) node: usize,
@@ -110,6 +114,7 @@ impl Client {
             is_dead: false,
             is_paused: false,
             timer_at: None,
+            due_at: 0,
             stage: Stage::Idle,
             epoch: 0,
             node: number,
@@ -194,7 +199,8 @@ impl World {
             return;
         }
         client.timer_at = None;
-        self.client_step(ix);
+        let due_at = client.due_at;
+        if due_at > self.now { self.set_client_timer(ix, due_at) } else { self.client_step(ix) }
     }
 
     /// Does whatever is due.
@@ -225,6 +231,7 @@ impl World {
 
     pub(crate) fn set_client_timer(&mut self, ix: ClientIx, at: Micros) {
         let client = &mut self.clients[ix];
+        client.due_at = at;
         if client.is_dead || client.timer_at.is_some_and(|set| set <= at && set > self.now) {
             return;
         }
@@ -270,12 +277,10 @@ impl World {
         if wanted.next_write <= self.now {
             wanted.next_write = self.now + self.chance.within(5, 400) * MS;
             let (resource, token) = (wanted.resource, wanted.token);
-            if wanted.sharing.mode() == Mode::Exclusive {
-                let fate = self.mix.fate(&mut self.chance, self.now);
-                self.faults += fate.faults;
-                if let Some(at) = fate.first {
-                    self.push(at, Event::Write { client: ix, resource, token });
-                }
+            let fate = self.mix.fate(&mut self.chance, self.now);
+            self.faults += fate.faults;
+            if let Some(at) = fate.first {
+                self.push(at, Event::Write { client: ix, resource, token });
             }
         }
     }
@@ -327,7 +332,7 @@ impl World {
         client.is_paused = false;
         for event in std::mem::take(&mut client.waiting) {
             if let Event::ToClient { client, op, epoch, answer } = event {
-                self.client_told(client, op, epoch, *answer);
+                self.client_told(client, op, epoch, answer);
             }
         }
         self.clients[ix].timer_at = None;

@@ -11,9 +11,9 @@ use leasehold_history::{Answer, Call as Shown, Change, Checker, Hash, Id, Mode, 
 use leasehold_journal::{Batch, Claim, Journal as _, OpenError, Opened, Outcome, Tail, chain};
 use leasehold_journal_wal::disk::{Disk as _, Fault, MemoryDisk};
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
+use leasehold_node::Call;
 use leasehold_node::parts::Warm;
 use leasehold_node::state::{Delivery, Next, State, Work};
-use leasehold_node::{Call, NodeConfig};
 use leasehold_types::{
     Class, ClusterId, Durability, Epoch, Labels, LeaseId, Nonce, Now, OwnerId, ResourceName, TenantName,
     Time, Ttl, WallTime,
@@ -23,7 +23,7 @@ use crate::chance::Chance;
 use crate::engine::now;
 use crate::options::Options;
 use crate::trace::Trace;
-use crate::world::Failure;
+use crate::world::{Failure, load};
 
 /// Lives of the node in one run.
 const LIVES: u64 = 30;
@@ -169,9 +169,8 @@ impl DiskWorld {
     }
 
     fn replayed(&mut self, opened: &mut Opened) -> Option<Warm> {
-        let config = NodeConfig { ring_events: 1, ring_bytes: 1, ..NodeConfig::new("sim", "") };
         let (cluster, tail) = (opened.cluster, opened.tail);
-        let replayed = now(Warm::load(&config, &mut *opened.reader))
+        let replayed = load(&mut *opened.reader)
             .and_then(|mut warm| now(warm.follow(cluster, tail, &mut *opened.reader)).map(|()| warm));
         match replayed {
             Ok(warm) => {

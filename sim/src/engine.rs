@@ -20,7 +20,7 @@ pub(crate) type ClaimIx = usize;
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Claim { expected: Epoch, nonce: Nonce },
-    Append { claim: ClaimIx, batch: Batch, attempt: u32 },
+    Append { claim: ClaimIx, batch: Box<Batch>, attempt: u32 },
     Confirm { claim: ClaimIx },
     Beat { claim: ClaimIx },
 }
@@ -149,8 +149,11 @@ impl Engine {
 
     fn fresh(&mut self, claim: ClaimIx, batch: Batch) -> Fresh {
         let epoch = self.claims[claim].epoch;
-        let hash = chain(&batch, epoch);
-        self.hashes.insert(batch.slot.0, hash);
+        let tail = self.journal.tail();
+        let hash = if tail.slot == batch.slot { tail.hash } else { chain(&batch, epoch) };
+        if self.mistake.is_some() {
+            self.hashes.insert(batch.slot.0, hash);
+        }
         let facts = codec::decode_body(&batch.body).expect("what a node writes can be read");
         Fresh { batch, epoch, hash, facts }
     }
@@ -198,7 +201,7 @@ impl Engine {
     /// What a node writes down as the hash of its tail: its own, unless a wrapper has changed what was written.
     pub(crate) fn witnessed(&self, tail: Tail) -> Tail {
         let hash = self.hashes.get(&tail.slot.0).copied().unwrap_or(tail.hash);
-        if self.mistake.is_some() { Tail { hash, ..tail } } else { tail }
+        Tail { hash, ..tail }
     }
 
     /// Drops the newest slots, as an engine that lost acknowledged writes in its own fail-over.

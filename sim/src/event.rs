@@ -12,13 +12,13 @@ pub(crate) type ClientIx = usize;
 /// One attempt of a client, or one question of a node: numbered through the run.
 pub(crate) type OpId = u64;
 
-/// See the module.
+/// See the module. Millions of them are moved about, so what is large is boxed.
 #[derive(Debug)]
 pub(crate) enum Event {
     /// A client's timer.
     Client { client: ClientIx, life: u64, at: Micros },
     /// A request reaches a node.
-    ToNode { node: usize, client: ClientIx, op: OpId, call: Call },
+    ToNode { node: usize, client: ClientIx, op: OpId, call: Box<Call> },
     /// An answer reaches a client.
     ToClient { client: ClientIx, op: OpId, epoch: Option<u64>, answer: Box<Result<Reply, SubmitError>> },
     /// A question reaches the engine.
@@ -49,4 +49,18 @@ pub(crate) enum Event {
     Over(Fault),
     /// Nothing goes wrong any more.
     Heal,
+}
+
+impl Event {
+    /// The node that it happens to, if that must run for it.
+    pub(crate) fn of_node(&self) -> Option<usize> {
+        match self {
+            Self::ToNode { node, .. }
+            | Self::FromEngine { node, .. }
+            | Self::NodeTimer { node, .. }
+            | Self::OpTimeout { node, .. }
+            | Self::Retry { node, .. } => Some(*node),
+            _ => None,
+        }
+    }
 }

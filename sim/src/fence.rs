@@ -14,12 +14,8 @@ use crate::world::World;
 pub(crate) struct Fences(Vec<(Fence, ResourceName, Option<Row>)>);
 
 impl Fences {
-    pub(crate) fn new(resources: &[Arc<str>]) -> Self {
-        let of = |name: &Arc<str>| {
-            let name = ResourceName::new(name).expect("r and a number is a name");
-            (Fence::of(&name), name, None)
-        };
-        Self(resources.iter().map(of).collect())
+    pub(crate) fn new(names: &[ResourceName]) -> Self {
+        Self(names.iter().map(|name| (Fence::of(name), name.clone(), None)).collect())
     }
 
     /// Whether a write under this token goes through.

@@ -1,6 +1,6 @@
 //! What must happen once nothing goes wrong any more (L2, L3, L5, L6, L8).
 
-use leasehold_core::{Command, Query, Reply, Request, Ticket};
+use leasehold_core::{Command, LockTable, Query, Reply, Request, Ticket};
 use leasehold_history::{Change, Id};
 use leasehold_types::{LeaseId, Now, TenantName};
 
@@ -69,25 +69,14 @@ impl World {
     /// L2: what dead clients held is free.
     fn judge_orphans(&mut self, active: usize) {
         let now = self.now;
+        let Role::Active(active) = &self.nodes[active].role else { return };
+        let mut table = active.state.table().clone();
         for (lease, by) in std::mem::take(&mut self.orphans).into_iter().filter(|(_, by)| *by < now) {
-            let held = self.is_held(active, lease);
+            let held = is_held(&mut table, lease);
             self.must_be("L2", !held, || {
                 format!("{lease} of a dead client is held {} ms too long", (now - by) / MS)
             });
         }
-    }
-
-    fn is_held(&self, active: usize, lease: Id) -> bool {
-        let Role::Active(active) = &self.nodes[active].role else { return false };
-        let request = Request {
-            ticket: Ticket(u64::MAX),
-            tenant: TenantName::default_tenant(),
-            identity: None,
-            key: None,
-            command: Command::Query(Query::Lease(LeaseId::from_bytes(lease.0))),
-        };
-        let decision = active.state.table().clone().decide(request, Now::default());
-        decision.replies.iter().any(|(_, reply)| matches!(reply, Reply::Lease(_)))
     }
 
     /// A client that held this is dead from now on.
@@ -98,4 +87,17 @@ impl World {
         let from = self.now.max(self.end - (crate::options::Options::HEAL_SECONDS * SECOND)) + RECOVERY;
         self.orphans.push((lease, from + (ttl_ms * 125 / 100) * MS + 3 * SECOND));
     }
+}
+
+/// Whether a lease is live in this table; to ask changes nothing.
+fn is_held(table: &mut LockTable, lease: Id) -> bool {
+    let request = Request {
+        ticket: Ticket(u64::MAX),
+        tenant: TenantName::default_tenant(),
+        identity: None,
+        key: None,
+        command: Command::Query(Query::Lease(LeaseId::from_bytes(lease.0))),
+    };
+    let decision = table.decide(request, Now::default());
+    decision.replies.iter().any(|(_, reply)| matches!(reply, Reply::Lease(_)))
 }

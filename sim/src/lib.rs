@@ -25,6 +25,7 @@ mod net;
 mod node;
 mod options;
 mod run;
+mod timeline;
 mod trace;
 mod world;
 

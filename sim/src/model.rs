@@ -11,7 +11,7 @@ mod node;
 mod properties;
 mod step;
 
-use stateright::{Checker as _, HasDiscoveries, Model, Property};
+use stateright::{Checker, HasDiscoveries, Model, Property};
 
 pub use engine::{Append, Engine, Entry, Fact};
 pub use node::{Active, Node, Work};
@@ -128,26 +128,44 @@ pub struct Explored {
 
 /// Looks at every interleaving within the scope, on so many threads.
 ///
-/// Gives up after about `most` states; [`Explored::is_complete`] says whether it did.
+/// Gives up after about `most` steps; [`Explored::is_complete`] says whether it did.
 pub fn explore(scope: Scope, threads: usize, most: usize) -> Explored {
-    // A mistake need only be found, and the shortest way to it is found first.
-    let until =
-        if scope.mistake.is_some() { HasDiscoveries::AnyFailures } else { HasDiscoveries::AllFailures };
-    let checker = scope.checker().threads(threads).target_state_count(most).finish_when(until);
-    let checker = checker.spawn_bfs().join();
-    let discoveries = checker.discoveries();
-    let states = checker.unique_state_count();
-    let is_complete = checker.state_count() < most;
-    let mut explored = Explored { states, is_complete, broken: Vec::new(), unreached: Vec::new() };
-    for property in properties::all() {
-        let found = discoveries.get(property.name);
-        match (property.expectation, found) {
-            (stateright::Expectation::Always, Some(path)) => {
-                explored.broken.push((property.name, path.clone().into_actions()));
-            }
-            (stateright::Expectation::Sometimes, None) => explored.unreached.push(property.name),
-            _ => {}
-        }
+    if scope.mistake.is_some() {
+        return find(scope, threads, most);
     }
-    explored
+    // In any order, as long as it is everything: going deep first keeps few states in memory, and of those that were seen
+    // a number alone.
+    let checker = scope.checker().threads(threads).target_state_count(most);
+    let explored = Explored::of(&checker.finish_when(HasDiscoveries::AllFailures).spawn_dfs().join(), most);
+    if explored.broken.is_empty() { explored } else { find(scope, threads, most) }
+}
+
+/// Looks for the first broken promise, of which the shortest way to it is found first.
+fn find(scope: Scope, threads: usize, most: usize) -> Explored {
+    let checker = scope.checker().threads(threads).target_state_count(most);
+    Explored::of(&checker.finish_when(HasDiscoveries::AnyFailures).spawn_bfs().join(), most)
+}
+
+impl Explored {
+    fn of(checker: &impl Checker<Scope>, most: usize) -> Self {
+        let discoveries = checker.discoveries();
+        let is_complete = checker.state_count() < most;
+        let mut explored = Self {
+            states: checker.unique_state_count(),
+            is_complete,
+            broken: Vec::new(),
+            unreached: Vec::new(),
+        };
+        for property in properties::all() {
+            let found = discoveries.get(property.name);
+            match (property.expectation, found) {
+                (stateright::Expectation::Always, Some(path)) => {
+                    explored.broken.push((property.name, path.clone().into_actions()));
+                }
+                (stateright::Expectation::Sometimes, None) => explored.unreached.push(property.name),
+                _ => {}
+            }
+        }
+        explored
+    }
 }

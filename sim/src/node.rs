@@ -122,7 +122,7 @@ impl World {
     }
 
     /// A request of a client has come.
-    pub(crate) fn node_asked(&mut self, ix: usize, client: ClientIx, op: OpId, call: Call) {
+    pub(crate) fn node_asked(&mut self, ix: usize, client: ClientIx, op: OpId, call: Box<Call>) {
         if self.nodes[ix].is_alone {
             return;
         }

@@ -1,16 +1,14 @@
 //! The simulated world: one true time, events in its order, and everybody they happen to.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_core::{Fact, Journaled, Reply, SessionEnd, codec, invariants};
+use leasehold_core::{Fact, Journaled, Reply, SessionEnd, invariants};
 use leasehold_history::{Change, Checker, Hash, Id, Mode, Promises, Record};
-use leasehold_journal::Room;
+use leasehold_journal::{Reader, Room};
 use leasehold_node::parts::Warm;
-use leasehold_node::{Call, NodeConfig, SubmitError};
-use leasehold_types::{LeaseId, TenantName};
+use leasehold_node::{Call, NodeConfig, StartError, SubmitError};
+use leasehold_types::{LeaseId, OwnerId, ResourceName, TenantName};
 
 use crate::chance::Chance;
 use crate::client::Client;
@@ -22,6 +20,7 @@ use crate::mistake::Mistake;
 use crate::net::Mix;
 use crate::node::{Node, Role};
 use crate::options::Options;
+use crate::timeline::Timeline;
 use crate::trace::Trace;
 
 /// How far a run has come.
@@ -66,6 +65,10 @@ pub(crate) struct World {
     pub(crate) clients: Vec<Client>,
     pub(crate) fences: Fences,
     pub(crate) resources: Vec<Arc<str>>,
+    /// The same as the service knows them, and the others that clients send with every request.
+    pub(crate) names: Vec<ResourceName>,
+    pub(crate) tenant: TenantName,
+    pub(crate) owner: OwnerId,
     pub(crate) watchers: Vec<Watcher>,
     /// Of a promised ttl clients trust so many hundredths, beyond what they leave out for drift anyway.
     pub(crate) trust: u32,
@@ -85,10 +88,7 @@ pub(crate) struct World {
     pub(crate) trace: Trace,
     checker: Option<Checker>,
     kept: Option<Vec<Record>>,
-    heap: BinaryHeap<Reverse<(Micros, u64, usize)>>,
-    events: Vec<Option<Event>>,
-    free: Vec<usize>,
-    seq: u64,
+    timeline: Timeline,
     last_op: OpId,
 }
 
@@ -116,6 +116,8 @@ impl World {
             .map(|n| Client::new(n, 0, MachineClock::new(chance.within(rates.0, rates.1))))
             .collect();
         let resources: Vec<Arc<str>> = (0..kind.resources).map(|n| format!("r{n}").into()).collect();
+        let name = |name: &Arc<str>| ResourceName::new(name).expect("r and a number is a name");
+        let names: Vec<ResourceName> = resources.iter().map(name).collect();
         let safety = kind.seconds * SECOND;
         Self {
             now: 0,
@@ -132,7 +134,10 @@ impl World {
             engine: Engine::new(options.mistake),
             nodes,
             clients,
-            fences: Fences::new(&resources),
+            fences: Fences::new(&names),
+            names,
+            tenant: TenantName::default_tenant(),
+            owner: OwnerId::new("someone").expect("a word is a name"),
             resources,
             watchers: (0..2).map(|n| Watcher { name: format!("w{n}").into(), node: None }).collect(),
             trust: if kind.wide_clocks { 83 } else { 100 },
@@ -150,10 +155,7 @@ impl World {
             trace: Trace::default(),
             checker: Some(Checker::new(promises)),
             kept: options.keep.then(Vec::new),
-            heap: BinaryHeap::new(),
-            events: Vec::new(),
-            free: Vec::new(),
-            seq: 0,
+            timeline: Timeline::default(),
             last_op: 0,
             chance,
         }
@@ -172,71 +174,54 @@ impl World {
         let heal_at = self.end.saturating_sub(Options::HEAL_SECONDS * SECOND);
         self.push(heal_at, Event::Heal);
         while self.failure.is_none() {
-            let Some(Reverse((at, _, slot))) = self.heap.pop() else { break };
+            let Some((at, event)) = self.timeline.pop() else { break };
             if at > self.end {
                 break;
             }
             self.now = at;
-            let event = self.events[slot].take().expect("an event happens once");
-            self.free.push(slot);
             self.happen(event);
         }
         self.finish();
     }
 
     fn happen(&mut self, event: Event) {
-        if let Some(event) = self.kept_waiting(event) {
-            match event {
-                Event::Client { client, life, at } => self.client_timer(client, life, at),
-                Event::ToNode { node, client, op, call } => self.node_asked(node, client, op, call),
-                Event::ToClient { client, op, epoch, answer } => {
-                    self.client_told(client, op, epoch, *answer);
-                }
-                Event::ToEngine { node, life, op, ask } => self.engine_asked(node, life, op, ask),
-                Event::Land { node, life, op, ask } => self.engine_does(node, life, op, ask),
-                Event::FromEngine { node, life, op, told } if self.nodes[node].life == life => {
-                    self.node_told(node, op, told);
-                }
-                Event::NodeTimer { node, life, at }
-                    if self.nodes[node].life == life && self.nodes[node].timer_at == Some(at) =>
-                {
-                    self.node_timer(node);
-                }
-                Event::OpTimeout { node, life, op } if self.nodes[node].life == life => {
-                    self.claim_timed_out(node, op);
-                    self.work_timed_out(node, op);
-                }
-                Event::Retry { node, life, op } if self.nodes[node].life == life => self.retry(node, op),
-                Event::Write { client, resource, token } => self.fence_asked(client, resource, token),
-                Event::Install { claim, slot, keep } => {
-                    self.engine.install_snapshot(claim, leasehold_types::Slot(slot), keep);
-                }
-                Event::Start { node } if matches!(self.nodes[node].role, Role::Down) => self.start_node(node),
-                Event::Wake { node, suspended } => self.wake_node(node, suspended),
-                Event::WakeClient { client } => self.wake_client(client),
-                Event::Fault => self.fault(),
-                Event::Over(fault) => self.over(fault),
-                Event::Heal => self.heal(),
-                _ => {}
+        // What comes to a node that stands still waits there.
+        if let Some(node) = event.of_node().filter(|node| self.nodes[*node].is_paused) {
+            return self.nodes[node].waiting.push(event);
+        }
+        match event {
+            Event::Client { client, life, at } => self.client_timer(client, life, at),
+            Event::ToNode { node, client, op, call } => self.node_asked(node, client, op, call),
+            Event::ToClient { client, op, epoch, answer } => {
+                self.client_told(client, op, epoch, answer);
             }
+            Event::ToEngine { node, life, op, ask } => self.engine_asked(node, life, op, ask),
+            Event::Land { node, life, op, ask } => self.engine_does(node, life, op, ask),
+            Event::FromEngine { node, life, op, told } if self.nodes[node].life == life => {
+                self.node_told(node, op, told);
+            }
+            Event::NodeTimer { node, life, at }
+                if self.nodes[node].life == life && self.nodes[node].timer_at == Some(at) =>
+            {
+                self.node_timer(node);
+            }
+            Event::OpTimeout { node, life, op } if self.nodes[node].life == life => {
+                self.claim_timed_out(node, op);
+                self.work_timed_out(node, op);
+            }
+            Event::Retry { node, life, op } if self.nodes[node].life == life => self.retry(node, op),
+            Event::Write { client, resource, token } => self.fence_asked(client, resource, token),
+            Event::Install { claim, slot, keep } => {
+                self.engine.install_snapshot(claim, leasehold_types::Slot(slot), keep);
+            }
+            Event::Start { node } if matches!(self.nodes[node].role, Role::Down) => self.start_node(node),
+            Event::Wake { node, suspended } => self.wake_node(node, suspended),
+            Event::WakeClient { client } => self.wake_client(client),
+            Event::Fault => self.fault(),
+            Event::Over(fault) => self.over(fault),
+            Event::Heal => self.heal(),
+            _ => {}
         }
-    }
-
-    /// What comes to a node that stands still waits there.
-    fn kept_waiting(&mut self, event: Event) -> Option<Event> {
-        let node = match &event {
-            Event::ToNode { node, .. }
-            | Event::FromEngine { node, .. }
-            | Event::NodeTimer { node, .. }
-            | Event::OpTimeout { node, .. }
-            | Event::Retry { node, .. } => *node,
-            _ => return Some(event),
-        };
-        if !self.nodes[node].is_paused {
-            return Some(event);
-        }
-        self.nodes[node].waiting.push(event);
-        None
     }
 
     fn wake_node(&mut self, ix: usize, suspended: Micros) {
@@ -254,18 +239,7 @@ impl World {
 
     /// Puts an event at its time.
     pub(crate) fn push(&mut self, at: Micros, event: Event) {
-        self.seq += 1;
-        let slot = match self.free.pop() {
-            Some(slot) => {
-                self.events[slot] = Some(event);
-                slot
-            }
-            None => {
-                self.events.push(Some(event));
-                self.events.len() - 1
-            }
-        };
-        self.heap.push(Reverse((at, self.seq, slot)));
+        self.timeline.push(at, event);
     }
 
     pub(crate) fn next_op(&mut self) -> OpId {
@@ -273,9 +247,9 @@ impl World {
         self.last_op
     }
 
-    pub(crate) fn push_op_timeout(&mut self, node: usize, op: OpId, after: Micros) {
+    pub(crate) fn push_op_timeout(&mut self, node: usize, op: OpId, at: Micros) {
         let life = self.nodes[node].life;
-        self.push(self.now + after, Event::OpTimeout { node, life, op });
+        self.push(at.max(self.now), Event::OpTimeout { node, life, op });
     }
 
     /// A node asks the engine something, over the network.
@@ -440,7 +414,7 @@ impl World {
         node: usize,
         client: ClientIx,
         op: OpId,
-        call: Call,
+        call: Box<Call>,
         shown: &leasehold_history::Call,
     ) {
         let fate = self.mix.fate(&mut self.chance, self.now);
@@ -460,23 +434,22 @@ impl World {
     pub(crate) fn compact(&mut self, ix: usize) {
         let Some(claim) = self.nodes[ix].active().map(|active| active.claim) else { return };
         let Ok(mut reader) = self.engine.reader() else { return };
-        let config = NodeConfig { ring_events: 1, ring_bytes: 1, ..NodeConfig::new("sim", "") };
-        let (Ok(head), Ok(mut warm)) = (self.engine.head(), now(Warm::load(&config, &mut *reader))) else {
-            return;
-        };
+        let (Ok(head), Ok(mut warm)) = (self.engine.head(), load(&mut *reader)) else { return };
         if now(warm.follow(head.cluster, head.tail, &mut *reader)).is_err() {
             return;
         }
         let tail = warm.tail();
-        let mut state = match self.mistake {
-            Some(Mistake::SnapshotForgets) => Journaled::new(),
-            _ => through_bytes(warm.state()),
+        let is_stored = match self.mistake {
+            Some(Mistake::SnapshotForgets) => self.engine.store_snapshot(claim, tail, &Journaled::new()),
+            Some(Mistake::SnapshotAdds) => {
+                let mut state = warm.into_state();
+                let (tenant, lease_id) = (self.tenant.clone(), LeaseId::from_bytes(self.chance.id()));
+                state.replay(&Fact::IdClosed { tenant, lease_id, key: None }, &mut Vec::new());
+                self.engine.store_snapshot(claim, tail, &state)
+            }
+            _ => self.engine.store_snapshot(claim, tail, warm.state()),
         };
-        if self.mistake == Some(Mistake::SnapshotAdds) {
-            let (tenant, lease_id) = (TenantName::default_tenant(), LeaseId::from_bytes(self.chance.id()));
-            state.replay(&Fact::IdClosed { tenant, lease_id, key: None }, &mut Vec::new());
-        }
-        if self.engine.store_snapshot(claim, tail, &state) {
+        if is_stored {
             let (delay, keep) = (self.chance.below(800 * MS), self.chance.below(4));
             self.push(self.now + 1 + delay, Event::Install { claim, slot: tail.slot.0, keep });
         }
@@ -587,10 +560,8 @@ pub(crate) fn mode(mode: leasehold_types::Mode) -> Mode {
     }
 }
 
-/// A state as its snapshot gives it back.
-fn through_bytes(state: &Journaled) -> Journaled {
-    let mut decoder = codec::SnapshotDecoder::default();
-    let written = codec::encode_snapshot(state, 1 << 20, &mut |chunk| decoder.chunk(&chunk));
-    written.expect("a snapshot is read as it was written");
-    decoder.finish().expect("a snapshot is whole")
+/// What a node has in memory when it begins to follow a journal.
+pub(crate) fn load(reader: &mut dyn Reader) -> Result<Warm, StartError> {
+    let config = NodeConfig { ring_events: 1, ring_bytes: 1, ..NodeConfig::new("sim", "") };
+    now(Warm::load(&config, reader))
 }

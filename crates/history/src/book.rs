@@ -9,6 +9,7 @@ use crate::record::{Answer, At, Call, Change, Hash, Id, Mode, Record};
 /// See the module. Maps are only looked up by key, so that their order never matters.
 #[derive(Debug, Default)]
 pub struct Book {
+    /// Attempts without an answer so far.
     pub(crate) ops: QuickMap<u64, Op>,
     pub(crate) leases: QuickMap<Id, Lease>,
     pub(crate) lives: QuickMap<Id, Life>,
@@ -53,7 +54,6 @@ pub(crate) struct Op {
     pub(crate) told_token: (u64, Mark),
     pub(crate) told_audit: (u64, Mark),
     pub(crate) told_epoch: (u64, Mark),
-    pub(crate) answered: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -213,14 +213,12 @@ impl Book {
         }
         let (client, call) = (Arc::clone(client), call.clone());
         let told_epoch = self.told_epoch;
-        let asked = Op { mark, client, call, told_token, told_audit, told_epoch, answered: false };
+        let asked = Op { mark, client, call, told_token, told_audit, told_epoch };
         self.ops.insert(op, asked);
     }
 
     fn take_answer(&mut self, mark: Mark, op: u64, epoch: Option<u64>, answer: &Answer) {
-        let Some(op) = self.ops.get_mut(&op) else { return };
-        op.answered = true;
-        let (sent, call, client) = (op.mark, op.call.clone(), Arc::clone(&op.client));
+        let Some(Op { mark: sent, call, client, .. }) = self.ops.remove(&op) else { return };
         if let Some(epoch) = epoch {
             self.clients.insert(client, (epoch, mark));
             if epoch > self.told_epoch.0 && !answer.is_error() {

@@ -4,9 +4,10 @@ use leasehold::deadline::{Phase, Stamp};
 use leasehold_core::Reply;
 use leasehold_history::{Answer, Record};
 use leasehold_node::SubmitError;
+use leasehold_types::Mode;
 
 use super::{Pending, Stage};
-use crate::clock::MS;
+use crate::clock::{MS, Micros};
 use crate::event::{ClientIx, Event, OpId};
 use crate::mistake::Mistake;
 use crate::world::World;
@@ -21,14 +22,14 @@ impl World {
         ix: ClientIx,
         op: OpId,
         epoch: Option<u64>,
-        answer: Result<Reply, SubmitError>,
+        answer: Box<Result<Reply, SubmitError>>,
     ) {
         let client = &mut self.clients[ix];
         if client.is_dead {
             return;
         }
         if client.is_paused {
-            client.waiting.push(Event::ToClient { client: ix, op, epoch, answer: Box::new(answer) });
+            client.waiting.push(Event::ToClient { client: ix, op, epoch, answer });
             return;
         }
         let is_main = client.main.as_ref().is_some_and(|main| main.op == op);
@@ -41,15 +42,15 @@ impl World {
         self.record(Record::Answer { at: self.now, op, epoch, answer: shown(&answer) });
         if is_main {
             let main = self.clients[ix].main.take().expect("it was just seen");
-            self.main_told(ix, main, answer);
+            self.main_told(ix, main, &answer);
         } else {
             let renewal = self.clients[ix].renewal.take().expect("it was just seen");
-            self.renewal_told(ix, renewal.sent, answer);
+            self.renewal_told(ix, renewal.sent, &answer);
         }
         self.arm_client(ix);
     }
 
-    fn main_told(&mut self, ix: ClientIx, main: Pending, answer: Result<Reply, SubmitError>) {
+    fn main_told(&mut self, ix: ClientIx, main: Pending, answer: &Result<Reply, SubmitError>) {
         let stage = self.clients[ix].stage;
         match (stage, answer) {
             (_, Err(_)) => self.unanswered(ix, main),
@@ -90,7 +91,7 @@ impl World {
         }
     }
 
-    fn renewal_told(&mut self, ix: ClientIx, sent: Stamp, answer: Result<Reply, SubmitError>) {
+    fn renewal_told(&mut self, ix: ClientIx, sent: Stamp, answer: &Result<Reply, SubmitError>) {
         match answer {
             Ok(Reply::Renewed(renewed)) => self.confirmed(ix, sent, renewed.ttl_ms),
             Ok(Reply::SessionRenewed(renewed)) => self.confirmed(ix, sent, renewed.ttl_ms),
@@ -145,7 +146,9 @@ impl World {
         if let Some(wanted) = &mut client.wanted {
             wanted.believed_from = Some(self.now);
             wanted.hold_until = self.now + hold * MS;
-            wanted.next_write = self.now + write;
+            // What is shared is not fenced here: its holders would only be woken for nothing.
+            let writes = wanted.sharing.mode() == Mode::Exclusive;
+            wanted.next_write = if writes { self.now + write } else { Micros::MAX };
         }
     }
 

@@ -10,9 +10,7 @@ use leasehold_core::{
 };
 use leasehold_history::{Call as Shown, Id, Record};
 use leasehold_node::Call;
-use leasehold_types::{
-    Class, Labels, LeaseId, OwnerId, RequestKey, ResourceName, SessionId, TenantName, Ttl,
-};
+use leasehold_types::{Class, Labels, LeaseId, RequestKey, SessionId, Ttl};
 
 use super::{Kept, Pending, Stage, Wanted};
 use crate::clock::MS;
@@ -30,10 +28,6 @@ impl World {
             20..22 if self.clients[ix].session.is_some() => self.close_session(ix),
             _ => self.acquire(ix),
         }
-    }
-
-    fn name(&self, resource: usize) -> ResourceName {
-        ResourceName::new(&self.resources[resource]).expect("r and a number is a name")
     }
 
     fn ttl(&mut self) -> Ttl {
@@ -74,8 +68,8 @@ impl World {
         };
         let session_id = self.clients[ix].session.as_ref().filter(|_| in_session).map(|session| session.id);
         let command = Command::Acquire(Acquire {
-            resource: self.name(resource),
-            owner: (!in_session).then(|| OwnerId::new("someone").expect("a word is a name")),
+            resource: self.names[resource].clone(),
+            owner: (!in_session).then(|| self.owner.clone()),
             ttl: (!in_session).then_some(ttl),
             wait_ms,
             sharing,
@@ -99,7 +93,7 @@ impl World {
 
     fn read(&mut self, ix: ClientIx) {
         let resource = self.chance.index(self.resources.len());
-        let command = Command::Query(Query::Explain(self.name(resource)));
+        let command = Command::Query(Query::Explain(self.names[resource].clone()));
         let shown = Shown::Read { resource: Arc::clone(&self.resources[resource]) };
         self.ask(ix, Stage::Other, command, None, shown, 0);
     }
@@ -107,7 +101,7 @@ impl World {
     fn force(&mut self, ix: ClientIx) {
         let resource = self.chance.index(self.resources.len());
         let command = Command::ForceRelease(ForceRelease {
-            resource: self.name(resource),
+            resource: self.names[resource].clone(),
             target: ForceTarget::All,
             skip_lock_delay: true,
             operator: Operator { actor: "operator".into(), reason: "a drill".into() },
@@ -127,7 +121,7 @@ impl World {
         let (id, ttl) = (SessionId::from_bytes(self.chance.id()), self.ttl());
         let life = Life::new(Duration::from_millis(ttl.ms()));
         self.clients[ix].session = Some(Kept { id, ttl, life });
-        let owner = OwnerId::new("someone").expect("a word is a name");
+        let owner = self.owner.clone();
         let command =
             Command::OpenSession(OpenSession { session_id: id, owner, ttl, labels: Labels::default() });
         let key = self.key();
@@ -147,8 +141,8 @@ impl World {
     pub(super) fn renew(&mut self, ix: ClientIx) {
         let Some((command, life)) = self.renewal(ix) else { return };
         let pending = self.pending(ix, command, None, Shown::Renew { life }, 0, 0);
-        self.clients[ix].renewal = Some(pending.clone());
         self.send(ix, &pending);
+        self.clients[ix].renewal = Some(pending);
     }
 
     fn renewal(&mut self, ix: ClientIx) -> Option<(Command, Id)> {
@@ -177,9 +171,9 @@ impl World {
             let renew =
                 Renew { lease_id: LeaseId::from_bytes(lease.0), ttl: None, report: RenewalReport::default() };
             let command = Command::Renew(renew);
-            let call = Call { tenant: TenantName::default_tenant(), identity: None, key: None, command };
+            let call = Call { tenant: self.tenant.clone(), identity: None, key: None, command };
             let op = self.next_op();
-            self.ask_node(node, ix, op, call, &Shown::Renew { life: lease });
+            self.ask_node(node, ix, op, Box::new(call), &Shown::Renew { life: lease });
         }
     }
 
@@ -219,9 +213,9 @@ impl World {
         wait: u64,
     ) {
         let pending = self.pending(ix, command, key, shown, wait, 0);
-        self.clients[ix].stage = stage;
-        self.clients[ix].main = Some(pending.clone());
         self.send(ix, &pending);
+        self.clients[ix].stage = stage;
+        self.clients[ix].main = Some(pending);
     }
 
     /// The same again after a pause, as another attempt (K3).
@@ -234,8 +228,8 @@ impl World {
     pub(super) fn ask_again(&mut self, ix: ClientIx, before: Pending) {
         let Pending { command, key, shown, wait, tries, .. } = before;
         let pending = self.pending(ix, command, key, shown, wait, tries + 1);
-        self.clients[ix].main = Some(pending.clone());
         self.send(ix, &pending);
+        self.clients[ix].main = Some(pending);
     }
 
     fn pending(
@@ -255,12 +249,12 @@ impl World {
         let client = Arc::clone(&self.clients[ix].name);
         self.record(Record::Invoke { at: self.now, op: pending.op, client, call: pending.shown.clone() });
         let call = Call {
-            tenant: TenantName::default_tenant(),
+            tenant: self.tenant.clone(),
             identity: None,
             key: pending.key.clone(),
             command: pending.command.clone(),
         };
         let node = self.clients[ix].node % self.nodes.len();
-        self.ask_node(node, ix, pending.op, call, &pending.shown);
+        self.ask_node(node, ix, pending.op, Box::new(call), &pending.shown);
     }
 }

@@ -13,27 +13,33 @@ use leasehold_node::{Call, Durable, StopReason, SubmitError};
 use leasehold_types::Now;
 
 use super::{Role, Standby};
-use crate::clock::MS;
+use crate::clock::{MS, Micros};
 use crate::engine::{Ask, ClaimIx, Told};
 use crate::event::{ClientIx, Event, OpId};
 use crate::mistake::Mistake;
 use crate::world::{Phase, World};
 
 /// The table's own promises are checked after so many rounds: that walks through everything it holds.
-const TABLE_CHECKED_EVERY: u64 = 256;
+const TABLE_CHECKED_EVERY: u64 = 512;
+/// Of these checks, so many compare it with its journal, too: that writes both states out. Every take-over does, as well.
+const COMPARED_EVERY: u64 = 2;
+/// A node waits this long for an answer of the engine.
+const NO_ANSWER: Micros = 500 * MS;
 
 /// See the module.
 pub(crate) struct Active {
     pub(crate) state: State,
     time: ServingTime,
     pub(crate) claim: ClaimIx,
-    pub(crate) inbox: Vec<(ClientIx, OpId, Call)>,
+    pub(crate) inbox: Vec<(ClientIx, OpId, Box<Call>)>,
     calls: BTreeMap<Ticket, (ClientIx, OpId)>,
     last_ticket: u64,
     flight: Option<Flight>,
     next_beat: Duration,
     next_witness: Duration,
     is_resigning: bool,
+    /// A time-out is set: for the work in flight, or for some that was before it.
+    is_timed: bool,
     rounds: u64,
     deliveries: Vec<Delivery>,
 }
@@ -43,6 +49,8 @@ struct Flight {
     op: OpId,
     work: Task,
     attempt: u32,
+    /// When it was sent; `None` while it waits to be sent again.
+    sent_at: Option<Micros>,
     give_up_at: Option<Duration>,
 }
 
@@ -65,6 +73,7 @@ impl Active {
             next_beat: Duration::ZERO,
             next_witness: Duration::ZERO,
             is_resigning: false,
+            is_timed: false,
             rounds: 0,
             deliveries: Vec::new(),
         }
@@ -81,7 +90,7 @@ impl Active {
             self.last_ticket += 1;
             let ticket = Ticket(self.last_ticket);
             self.calls.insert(ticket, (client, op));
-            self.state.take(ticket, call, now);
+            self.state.take(ticket, *call, now);
         }
     }
 }
@@ -156,28 +165,37 @@ impl World {
     }
 
     fn attempt(&mut self, ix: usize, task: Task, attempt: u32, give_up_at: Option<Duration>) {
-        let op = self.next_op();
+        let (op, now) = (self.next_op(), self.now);
         let Some(active) = self.nodes[ix].active() else { return };
         let claim = active.claim;
         let ask = match &task {
-            Task::Work(Work::Append(batch)) => Ask::Append { claim, batch: batch.clone(), attempt },
+            Task::Work(Work::Append(batch)) => Ask::Append { claim, batch: Box::new(batch.clone()), attempt },
             Task::Work(Work::Confirm) => Ask::Confirm { claim },
             Task::Beat => Ask::Beat { claim },
         };
         let is_append = matches!(ask, Ask::Append { .. });
-        active.flight = Some(Flight { op, work: task, attempt, give_up_at });
+        active.flight = Some(Flight { op, work: task, attempt, sent_at: Some(now), give_up_at });
+        let is_timed = std::mem::replace(&mut active.is_timed, true);
         self.ask_engine(ix, op, ask);
-        self.push_op_timeout(ix, op, 500 * MS);
+        if !is_timed {
+            self.push_op_timeout(ix, op, now + NO_ANSWER);
+        }
         if is_append && self.mistake == Some(Mistake::ToldBeforeDurable) {
             self.worked(ix, op, Told::Outcome(Outcome::Committed));
         }
     }
 
-    /// No answer in time: the outcome is unknown.
+    /// No answer in time: the outcome is unknown. If other work is in flight by now, its time is set.
     pub(crate) fn work_timed_out(&mut self, ix: usize, op: OpId) {
         let unknown = "no answer in time".to_owned();
-        let Some(flight) = self.nodes[ix].active().and_then(|active| active.flight.as_ref()) else { return };
-        if flight.op == op {
+        let Some(active) = self.nodes[ix].active() else { return };
+        active.is_timed = false;
+        let Some(flight) = &active.flight else { return };
+        if let Some(sent_at) = flight.sent_at.filter(|_| flight.op != op) {
+            let op = flight.op;
+            active.is_timed = true;
+            self.push_op_timeout(ix, op, sent_at + NO_ANSWER);
+        } else if flight.op == op {
             let told = match flight.work {
                 Task::Work(Work::Confirm) => Told::Confirmed(Confirmation::Unknown(unknown)),
                 _ => Told::Outcome(Outcome::Unknown(unknown)),
@@ -210,7 +228,7 @@ impl World {
                 }
                 let op = self.next_op();
                 let Some(active) = self.nodes[ix].active() else { return };
-                active.flight = Some(Flight { op, give_up_at: Some(give_up_at), ..flight });
+                active.flight = Some(Flight { op, sent_at: None, give_up_at: Some(give_up_at), ..flight });
                 let at = self.nodes[ix].clock.when(local + RESOLVE_EVERY);
                 let life = self.nodes[ix].life;
                 return self.push(at, Event::Retry { node: ix, life, op });
@@ -337,7 +355,8 @@ impl World {
             && self.engine.is_current(claim)
             && self.engine.tail() == tail;
         let Role::Active(active) = &self.nodes[ix].role else { return };
-        let equal = if is_settled && !self.is_off("S15") {
+        let is_compared = (active.rounds / TABLE_CHECKED_EVERY).is_multiple_of(COMPARED_EVERY);
+        let equal = if is_settled && is_compared && !self.is_off("S15") {
             invariants::states_are_equal(active.state.table().journaled(), &self.engine.shadow)
         } else {
             Ok(())
@@ -358,7 +377,7 @@ impl Active {
         reads
             .into_iter()
             .filter_map(|(client, op, call)| {
-                let Call { tenant, identity, key, command } = call;
+                let Call { tenant, identity, key, command } = *call;
                 let request = Request { ticket: Ticket(0), tenant, identity, key, command };
                 let reply = table.decide(request, now).replies.pop()?.1;
                 Some((client, op, reply))

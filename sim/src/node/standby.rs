@@ -3,9 +3,9 @@
 use leasehold_core::{LockTable, Settings, invariants};
 use leasehold_history::Record;
 use leasehold_journal::{OpenError, ReadError, Sighting};
+use leasehold_node::StartError;
 use leasehold_node::parts::{LOOK, ServingTime, Vigil, WITNESS_EVERY, Warm};
 use leasehold_node::state::State;
-use leasehold_node::{NodeConfig, StartError};
 use leasehold_types::{Epoch, Nonce, Slot};
 
 use super::{Active, Role};
@@ -13,7 +13,7 @@ use crate::clock::MS;
 use crate::engine::{Ask, ClaimIx, now};
 use crate::event::OpId;
 use crate::mistake::Mistake;
-use crate::world::{Phase, World};
+use crate::world::{Phase, World, load};
 
 /// See the module.
 pub(crate) struct Standby {
@@ -79,11 +79,10 @@ impl World {
         let local = self.nodes[ix].clock.read(self.now).monotonic;
         let (head, mut reader) = (self.engine.head()?, self.engine.reader()?);
         let chance = self.chance.unit();
-        let config = NodeConfig { ring_events: 1, ring_bytes: 1, ..NodeConfig::new("sim", "") };
         let standby = self.standby(ix);
         let mut warm = match standby.warm.take() {
             Some(warm) => warm,
-            None => now(Warm::load(&config, &mut *reader))?,
+            None => load(&mut *reader)?,
         };
         let follows = now(warm.follow(head.cluster, head.tail, &mut *reader));
         let tail = warm.tail();
@@ -116,7 +115,7 @@ impl World {
         standby.claiming = Some((op, nonce));
         self.say_what_was_seen(ix);
         self.ask_engine(ix, op, Ask::Claim { expected, nonce });
-        self.push_op_timeout(ix, op, 900 * MS);
+        self.push_op_timeout(ix, op, self.now + 900 * MS);
     }
 
     /// What a node has followed in memory it has seen as well.
@@ -176,10 +175,9 @@ impl World {
         if let Some(witness) = witness {
             witness.check(&now(Sighting::of(opened, &witness, None))?)?;
         }
-        let config = NodeConfig { ring_events: 1, ring_bytes: 1, ..NodeConfig::new("sim", "") };
         let mut warm = match warm {
             Some(warm) => warm,
-            None => now(Warm::load(&config, &mut *opened.reader))?,
+            None => load(&mut *opened.reader)?,
         };
         let (cluster, tail, epoch) = (opened.cluster, opened.tail, opened.epoch);
         warm.must_not_be_ahead(cluster, tail)?;

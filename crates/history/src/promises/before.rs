@@ -20,7 +20,7 @@ pub(crate) fn of(record: &Record) -> &'static [Promise] {
 /// The attempt that a record answers, unless it was answered before.
 pub(crate) fn attempt<'a>(book: &'a Book, record: &Record) -> Option<&'a Op> {
     match record {
-        Record::Answer { op, .. } => book.ops.get(op).filter(|op| !op.answered),
+        Record::Answer { op, .. } => book.ops.get(op),
         _ => None,
     }
 }

@@ -213,7 +213,10 @@ impl Record {
         if from < oldest && !self.has(Defect::CompactionHidden) {
             return Slots::Compacted { oldest };
         }
-        let wanted = self.slots.iter().filter(|committed| committed.batch.slot >= from);
+        // Without gaps and in order, the slots before `from` need not be looked at; a defect may make both.
+        let before = if self.defect.is_none() { from.0 - oldest.0 } else { 0 };
+        let slots = self.slots.iter().skip(usize::try_from(before).unwrap_or(usize::MAX));
+        let wanted = slots.filter(|committed| committed.batch.slot >= from);
         Slots::Found(wanted.take(SLOTS_PER_READ).cloned().collect())
     }
 
