@@ -1,9 +1,6 @@
-//! A journal in memory in whose way something stands: each append waits for it first.
+//! A journal in memory behind a gate: each append goes through it first.
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::{Arc, Condvar, Mutex};
-use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_journal::{
@@ -12,9 +9,6 @@ use leasehold_journal::{
 };
 
 use super::world::World;
-
-/// What each append waits for.
-type Hindrance = Arc<dyn Fn() -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync>;
 
 /// A gate that blocks the thread that goes through it, as a stuck disk does.
 #[derive(Default)]
@@ -38,28 +32,14 @@ impl Gate {
 
 /// A world whose journal can be made to get stuck.
 pub(super) async fn world_behind_a_gate() -> (World, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    let through = Arc::clone(&gate);
-    let hindrance: Hindrance = Arc::new(move || {
-        let gate = Arc::clone(&through);
-        Box::pin(async move { gate.go_through() })
-    });
-    (hindered_world(hindrance).await, gate)
-}
-
-/// A world whose journal takes so long for each commit.
-pub(super) async fn slow_world(commit: Duration) -> World {
-    hindered_world(Arc::new(move || Box::pin(tokio::time::sleep(commit)))).await
-}
-
-async fn hindered_world(hindrance: Hindrance) -> World {
-    let inner = MemoryJournal::new();
-    World::over(inner.clone(), Arc::new(HinderedJournal { inner, hindrance }), |_| {}).await
+    let (inner, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
+    let journal = HinderedJournal { inner: inner.clone(), gate: Arc::clone(&gate) };
+    (World::over(inner, Arc::new(journal), |_| {}).await, gate)
 }
 
 struct HinderedJournal {
     inner: MemoryJournal,
-    hindrance: Hindrance,
+    gate: Arc<Gate>,
 }
 
 #[async_trait]
@@ -70,7 +50,7 @@ impl Journal for HinderedJournal {
 
     async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
         let opened = self.inner.open(claim).await?;
-        let writer = HinderedWriter { inner: opened.writer, hindrance: Arc::clone(&self.hindrance) };
+        let writer = HinderedWriter { inner: opened.writer, gate: Arc::clone(&self.gate) };
         Ok(Opened { writer: Box::new(writer), ..opened })
     }
 
@@ -81,13 +61,13 @@ impl Journal for HinderedJournal {
 
 struct HinderedWriter {
     inner: Box<dyn Writer>,
-    hindrance: Hindrance,
+    gate: Arc<Gate>,
 }
 
 #[async_trait]
 impl Writer for HinderedWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
-        (self.hindrance)().await;
+        self.gate.go_through();
         self.inner.append(batch).await
     }
 
