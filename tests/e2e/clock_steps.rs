@@ -131,7 +131,7 @@ struct Seen {
 
 impl Seen {
     fn enough(&self) -> bool {
-        self.seen.hours.lock().unwrap().len() > 1 && self.held.load(Ordering::Relaxed) > 2 * CLIENTS
+        self.hours.lock().unwrap().len() > 1 && self.held.load(Ordering::Relaxed) > 2 * CLIENTS
     }
 }
 
