@@ -1,5 +1,6 @@
 //! A restart seen by clients that wait and watch.
 
+use std::io::{BufRead as _, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
@@ -34,7 +35,11 @@ fn a_watch_goes_on_after_kill9_without_a_gap() {
     let server = Server::start_on(port, &data);
     let mut http = server.http();
     assert!(http.acquire("w/0", &seed.uuid(), 60_000).unwrap().is_acquired());
-    let watcher = leasehold(port, &["watch", "w/", "--after", "0.0", "--count", "40", "--output", "json"]);
+    let mut watcher =
+        leasehold(port, &["watch", "w/", "--after", "0.0", "--count", "40", "--output", "json"]);
+    // It watches when it has told of something; before that, a server that cannot be reached is an error.
+    let mut told = BufReader::new(watcher.stdout.take().unwrap()).lines();
+    let first = told.next().unwrap().unwrap();
     for number in 1..14 {
         assert!(http.acquire(&format!("w/{number}"), &seed.uuid(), 60_000).unwrap().is_acquired());
     }
@@ -45,9 +50,10 @@ fn a_watch_goes_on_after_kill9_without_a_gap() {
     for number in 14..40 {
         assert!(http.acquire(&format!("w/{number}"), &seed.uuid(), 60_000).unwrap().is_acquired());
     }
+    let lines = std::iter::once(first).chain(told.map(Result::unwrap));
+    let resources: Vec<String> = lines.map(|line| resource(&line)).collect();
     let output = watcher.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&output.stdout).into_owned();
-    let resources: Vec<String> = told.lines().map(resource).collect();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let expected: Vec<String> = (0..40).map(|number| format!("w/{number}")).collect();
     assert_eq!(resources, expected, "every grant once, in order");
 }
