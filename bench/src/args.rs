@@ -7,65 +7,84 @@ use crate::engines::Contestant;
 use crate::instructions::Piece;
 use crate::workload::Workload;
 
+/// Where the figures of this project stand.
+const PAGE: &str = "docs/reference/performance.md";
+
 /// Measures Leasehold and its peers side by side.
 #[derive(clap::Parser, Debug)]
 #[command(name = "leasehold-bench")]
 pub(crate) struct Args {
-    /// Fewer and shorter rounds: less than ten minutes
+    /// Few and short rounds: shows that everything works, in minutes
     #[arg(long)]
     quick: bool,
     /// A handful of short runs with loose floors, for a test command
-    #[arg(long, conflicts_with = "quick")]
+    #[arg(long, conflicts_with_all = ["quick", "page", "workload"])]
     smoke: bool,
-    /// Write the page with tables and plots to this Markdown file; plots lie beside it
-    #[arg(long, value_name = "FILE")]
+    /// Put what is measured into this page, with plots; what is not measured now stays as it was measured last
+    #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = PAGE)]
     pub(crate) page: Option<PathBuf>,
-    /// Only workloads whose name contains this; also `held`, `http`, `growth`, `shield` or `snapshot`
-    #[arg(long, value_name = "TEXT")]
-    workload: Option<String>,
-    /// Only contestants whose name contains one of these
-    #[arg(long, value_name = "TEXT", value_delimiter = ',')]
+    /// Only these
+    #[arg(long, value_delimiter = ',')]
+    workload: Vec<What>,
+    /// Only contestants whose name contains one of these; such figures are not for a page
+    #[arg(long, value_name = "TEXT", value_delimiter = ',', conflicts_with = "page")]
     only: Vec<String>,
-    /// Numbers of clients, instead of 1, 16, 64 and 256
+    /// Numbers of clients, instead of 1, 16, 64 and 256 for cycles and 64 for the others
     #[arg(long, value_delimiter = ',')]
     clients: Vec<usize>,
-    /// Rounds, instead of 7
+    /// Rounds, instead of 5
     #[arg(long)]
     rounds: Option<usize>,
+    /// How long one turn of one contestant lasts, instead of 2
+    #[arg(long)]
+    seconds: Option<f64>,
     /// Only do this piece of work in the core, for a counter of instructions
     #[arg(long, hide = true)]
     pub(crate) instructions: Option<Piece>,
 }
 
+/// What can be asked for by name.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, clap::ValueEnum)]
+enum What {
+    /// Acquire and release locks that nobody else wants
+    Cycle,
+    /// All wait for the same lock and release it at once
+    HandOff,
+    /// Renew one lock each
+    Renew,
+    /// Eight renewals, one cycle, one try at a lock that others want too
+    Mixed,
+    /// Memory of held locks, and the time to be ready again
+    Held,
+    /// JSON over HTTP, against an empty handler
+    Http,
+    /// Cost beside many locks, sessions and waiters
+    Growth,
+    /// Latency while a snapshot of a million locks is made
+    Snapshot,
+    /// A thousand writers of one database row
+    Shield,
+}
+
 /// What is measured.
 pub(crate) struct Plan {
     pub(crate) contests: Vec<Contest>,
+    /// What else is measured.
+    pub(crate) extras: Vec<Extra>,
     pub(crate) rounds: usize,
     /// How long one turn of one contestant lasts.
     pub(crate) turn: Duration,
-    /// Locks that are held at once for the figures about memory and start; 0: those are left out.
-    pub(crate) held: usize,
-    /// What else is measured.
-    pub(crate) extras: Vec<Extra>,
     pub(crate) smoke: bool,
 }
 
 /// What is no contest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {
+    Held,
     Http,
     Growth,
-    Shield,
     Snapshot,
-}
-
-impl Extra {
-    const ALL: [(Self, &str); 4] = [
-        (Self::Http, "http"),
-        (Self::Growth, "growth"),
-        (Self::Shield, "shield"),
-        (Self::Snapshot, "snapshot"),
-    ];
+    Shield,
 }
 
 /// One workload at one number of clients, and who takes part.
@@ -78,56 +97,69 @@ pub(crate) struct Contest {
 impl Args {
     /// What is meant.
     pub(crate) fn plan(&self) -> Plan {
-        let (rounds, turn_ms, held) = match (self.smoke, self.quick) {
-            (true, _) => (2, 400, 0),
-            (_, true) => (5, 1_000, 200_000),
-            _ => (7, 4_000, 200_000),
+        let (rounds, turn_seconds) = match (self.smoke, self.quick) {
+            (true, _) => (2, 0.4),
+            (_, true) => (2, 0.5),
+            _ => (5, 2.0),
         };
-        let everything = self.workload.is_none() && self.only.is_empty();
         Plan {
             contests: self.contests(),
-            rounds: self.rounds.unwrap_or(rounds),
-            turn: Duration::from_millis(turn_ms),
-            held: if everything || self.workload.as_deref() == Some("held") { held } else { 0 },
-            extras: self.extras(everything),
+            extras: self.extras(),
+            rounds: self.rounds.unwrap_or(rounds).max(1),
+            turn: Duration::from_secs_f64(self.seconds.unwrap_or(turn_seconds).clamp(0.1, 600.0)),
             smoke: self.smoke,
         }
     }
 
-    fn extras(&self, everything: bool) -> Vec<Extra> {
-        let named = |name: &str| self.workload.as_deref() == Some(name);
-        let wanted = |(_, name): &(Extra, &str)| named(name) || (everything && !self.smoke);
-        Extra::ALL.into_iter().filter(wanted).map(|(extra, _)| extra).collect()
+    fn extras(&self) -> Vec<Extra> {
+        let all = [
+            (Extra::Held, What::Held),
+            (Extra::Http, What::Http),
+            (Extra::Growth, What::Growth),
+            (Extra::Snapshot, What::Snapshot),
+            (Extra::Shield, What::Shield),
+        ];
+        let contests_alone = self.smoke || !self.only.is_empty();
+        let wanted = all.into_iter().filter(|(_, what)| self.wants(*what) && !contests_alone);
+        wanted.map(|(extra, _)| extra).collect()
     }
 
     fn contests(&self) -> Vec<Contest> {
-        let usual = if self.smoke { &[64][..] } else { &[1, 16, 64, 256] };
-        let clients = if self.clients.is_empty() { usual } else { &self.clients };
-        let mut contests = Vec::new();
-        for workload in Workload::ALL.into_iter().filter(|workload| self.wants(workload.name())) {
-            // Waiters of one lock are a crowd by nature; the others are worth a curve.
-            let single = workload != Workload::Cycle;
-            for &clients in
-                clients.iter().filter(|clients| !single || **clients == 64 || self.clients.len() == 1)
-            {
-                let contestants = Contestant::ALL.into_iter().filter(|who| self.takes_part(*who, workload));
-                contests.push(Contest { workload, clients, contestants: contestants.collect() });
+        let all = [
+            (Workload::Cycle, What::Cycle),
+            (Workload::Handoff, What::HandOff),
+            (Workload::Renew, What::Renew),
+            (Workload::Mixed, What::Mixed),
+        ];
+        let wanted = all.into_iter().filter(|(_, what)| self.wants(*what));
+        wanted.flat_map(|(workload, _)| self.at_each_number(workload)).collect()
+    }
+
+    fn at_each_number(&self, workload: Workload) -> Vec<Contest> {
+        // Waiters of one lock are a crowd by nature, and what is not journaled needs none; the others are worth a curve.
+        let usual = if workload == Workload::Cycle && !self.smoke { &[1, 16, 64, 256][..] } else { &[64] };
+        let numbers = if self.clients.is_empty() { usual } else { &self.clients };
+        let contest = |&clients: &usize| {
+            let takes_part = |who: &Contestant| self.allows(*who) && who.can(workload, clients);
+            Contest {
+                workload,
+                clients,
+                contestants: Contestant::ALL.into_iter().filter(takes_part).collect(),
             }
-        }
-        contests
+        };
+        numbers.iter().map(contest).collect()
     }
 
-    fn wants(&self, workload: &str) -> bool {
-        match &self.workload {
-            Some(text) => workload.contains(text.as_str()),
-            None => !self.smoke || workload == "cycle",
+    fn wants(&self, what: What) -> bool {
+        match self.smoke {
+            true => what == What::Cycle,
+            false => self.workload.is_empty() || self.workload.contains(&what),
         }
     }
 
-    fn takes_part(&self, who: Contestant, workload: Workload) -> bool {
+    fn allows(&self, who: Contestant) -> bool {
         let named = self.only.is_empty() || self.only.iter().any(|text| who.name().contains(text.as_str()));
-        let in_smoke =
-            !self.smoke || matches!(who, Contestant::Embedded | Contestant::Etcd | Contestant::Redis);
-        named && in_smoke && who.can(workload)
+        let in_smoke = matches!(who, Contestant::Embedded | Contestant::Etcd | Contestant::Redis);
+        named && (in_smoke || !self.smoke)
     }
 }

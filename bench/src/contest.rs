@@ -1,78 +1,107 @@
-//! Runs the plan: every contest, round by round, one contestant after the other.
+//! Runs the plan: every contest, round by round, one contestant after the other, then everything else. What goes wrong in
+//! one part, or for one contestant, is told and costs the others nothing.
 
 use std::time::Duration;
 
+use anyhow::Context as _;
+use tokio::time::timeout;
+
 use crate::args::{Contest, Extra, Plan};
 use crate::engines::{Contestant, Engines};
-use crate::growth::{self, Growth};
-use crate::held::{self, Held};
-use crate::http::{self, HttpFigures};
-use crate::measured::Rounds;
-use crate::shield::{self, Shield};
-use crate::snapshot::{self, Snapshots};
+use crate::figures::{ContestFigures, Part, PartFigures};
+use crate::measured::{Measured, Rounds};
+use crate::report::occasion;
 use crate::workload::Workload;
+use crate::{disk, growth, held, http, shield, snapshot};
 
 /// A Java virtual machine compiles what it has seen often; before that its figures mean nothing.
 const WARM_UP: Duration = Duration::from_secs(4);
+/// A turn may take so much longer than it should, for a start, for connecting, and for the last to be served.
+const BEYOND: Duration = Duration::from_secs(90);
+/// No part that is not a contest takes longer.
+const EXTRA: Duration = Duration::from_secs(600);
+/// The disk's part of a turn: enough for thousands of writes.
+const DISK: u32 = 4;
 
-/// What each contestant reached.
-pub(crate) type Results = Vec<(Contestant, Rounds)>;
-
-/// What was measured.
-pub(crate) struct Figures {
-    pub(crate) contests: Vec<(Workload, usize, Results)>,
-    pub(crate) held: Vec<Held>,
-    pub(crate) http: Option<HttpFigures>,
-    pub(crate) growth: Option<Growth>,
-    pub(crate) shield: Option<Shield>,
-    pub(crate) snapshots: Option<Snapshots>,
-}
-
-/// Measures everything.
-pub(crate) async fn run(plan: &Plan) -> anyhow::Result<Figures> {
+/// Measures everything and gives each part to `keep` when it is done; returns what went wrong.
+pub(crate) async fn run(
+    plan: &Plan,
+    mut keep: impl FnMut(Part) -> anyhow::Result<()>,
+) -> anyhow::Result<Vec<String>> {
     let mut engines = Engines::default();
-    warm_up(plan, &mut engines).await?;
-    let mut contests = Vec::new();
+    let mut wrong = warm_up(plan, &mut engines).await;
     for contest in &plan.contests {
-        let rounds = one(plan, contest, &mut engines).await?;
-        contests.push((contest.workload, contest.clients, rounds));
+        let figures = one(plan, contest, &mut engines).await?;
+        let failed = figures.failed.iter().map(|(who, why)| format!("{}: {why}", who.name()));
+        wrong.extend(failed);
+        keep(Part { made: occasion(plan), figures: PartFigures::Contest(figures) })?;
     }
-    let held = if plan.held > 0 { held::run(plan.held).await? } else { Vec::new() };
-    let mut figures = Figures { contests, held, http: None, growth: None, shield: None, snapshots: None };
     for extra in &plan.extras {
-        match extra {
-            Extra::Http => figures.http = Some(http::run(plan, &mut engines).await?),
-            Extra::Growth => figures.growth = Some(growth::run(plan).await?),
-            Extra::Shield => figures.shield = Some(shield::run(&mut engines).await?),
-            Extra::Snapshot => figures.snapshots = Some(snapshot::run().await?),
+        let figures = timeout(EXTRA, other(plan, *extra, &mut engines)).await;
+        match figures.context("it took too long").flatten() {
+            Ok(figures) => keep(Part { made: occasion(plan), figures })?,
+            Err(error) => wrong.push(format!("{extra:?}: {error:#}")),
         }
     }
-    Ok(figures)
+    Ok(wrong)
+}
+
+async fn other(plan: &Plan, extra: Extra, engines: &mut Engines) -> anyhow::Result<PartFigures> {
+    Ok(match extra {
+        Extra::Held => PartFigures::Held(held::run().await?),
+        Extra::Http => PartFigures::Http(http::run(plan, engines).await?),
+        Extra::Growth => PartFigures::Growth(growth::run(plan).await?),
+        Extra::Snapshot => PartFigures::Snapshots(snapshot::run().await?),
+        Extra::Shield => PartFigures::Shield(shield::run(engines).await?),
+    })
 }
 
 /// Starts everything that takes part, and lets what needs it get warm.
-async fn warm_up(plan: &Plan, engines: &mut Engines) -> anyhow::Result<()> {
+async fn warm_up(plan: &Plan, engines: &mut Engines) -> Vec<String> {
     let takes_part = |who: &Contestant| plan.contests.iter().any(|contest| contest.contestants.contains(who));
+    let mut wrong = Vec::new();
     for who in Contestant::ALL.into_iter().filter(takes_part) {
         let java = matches!(who, Contestant::Zookeeper | Contestant::OnZookeeper);
         let length = if java { WARM_UP } else { plan.turn / 4 };
-        engines.turn(who, Workload::Cycle, 64, length).await?;
+        let warm = turn(engines, who, (Workload::Cycle, 64), length).await;
+        wrong.extend(warm.err().map(|error| format!("{error:#}")));
     }
-    Ok(())
+    wrong
 }
 
-async fn one(plan: &Plan, contest: &Contest, engines: &mut Engines) -> anyhow::Result<Results> {
-    let mut rounds: Vec<_> = contest.contestants.iter().map(|who| (*who, Rounds::new())).collect();
+/// One turn of one contestant, which cannot last for ever.
+async fn turn(
+    engines: &mut Engines,
+    who: Contestant,
+    (workload, clients): (Workload, usize),
+    length: Duration,
+) -> anyhow::Result<Measured> {
+    let turn = timeout(length + BEYOND, engines.turn(who, workload, clients, length)).await;
+    let measured = turn.context("it took too long").flatten();
+    measured.with_context(|| format!("{}, {}, {clients} clients", who.name(), workload.name()))
+}
+
+async fn one(plan: &Plan, contest: &Contest, engines: &mut Engines) -> anyhow::Result<ContestFigures> {
+    let &Contest { workload, clients, ref contestants } = contest;
+    let mut rounds: Vec<_> = contestants.iter().map(|who| (*who, Rounds::new())).collect();
+    let (mut disk, mut failed) = (Rounds::new(), Vec::new());
     for round in 1..=plan.rounds {
-        eprintln!(
-            "bench: {}, {} clients, round {round} of {}",
-            contest.workload.name(),
-            contest.clients,
-            plan.rounds
-        );
-        for (who, results) in &mut rounds {
-            results.add(&engines.turn(*who, contest.workload, contest.clients, plan.turn).await?);
+        eprintln!("bench: {}, {clients} clients, round {round} of {}", workload.name(), plan.rounds);
+        disk.add(&disk::turn(plan.turn / DISK)?);
+        let mut left = Vec::new();
+        for (who, mut results) in rounds {
+            match turn(engines, who, (workload, clients), plan.turn).await {
+                Ok(measured) => {
+                    results.add(&measured);
+                    left.push((who, results));
+                }
+                Err(error) => failed.push((who, format!("{error:#}"))),
+            }
         }
+        rounds = left;
     }
-    Ok(rounds)
+    let results = rounds.iter().map(|(who, rounds)| (*who, rounds.summary())).collect();
+    // Renewals write nothing; next to them the disk is of no interest.
+    let disk = (workload != Workload::Renew).then(|| disk.summary());
+    Ok(ContestFigures { workload, clients, results, disk, failed })
 }

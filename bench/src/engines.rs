@@ -5,20 +5,20 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::Context as _;
 use leasehold_testbed::{self as testbed, Server as Engine, Setup};
 use leasehold_tests::{Server as Node, binary, free_port};
+use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::lockers::{
-    EtcdLocker, LeaseholdLocker, PostgresLocker, RedisLocker, RedisRecipe, StreamLocker, ZookeeperLocker,
-    prepare_postgres,
+    Connections, EtcdLocker, LeaseholdLocker, PostgresLocker, RedisLocker, RedisRecipe, StreamLocker,
+    ZookeeperLocker, prepare_postgres,
 };
 use crate::measured::Measured;
 use crate::workload::{self, Workload};
 
 /// Who takes part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Contestant {
     Embedded,
     Separate,
@@ -27,6 +27,7 @@ pub(crate) enum Contestant {
     OnEtcd3,
     OnZookeeper,
     Redis,
+    RedisShared,
     RedisVolatile,
     Etcd,
     Etcd3,
@@ -36,7 +37,7 @@ pub(crate) enum Contestant {
 
 impl Contestant {
     /// All of them, ours first.
-    pub(crate) const ALL: [Self; 12] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Embedded,
         Self::Separate,
         Self::OnPostgres,
@@ -44,6 +45,7 @@ impl Contestant {
         Self::OnEtcd3,
         Self::OnZookeeper,
         Self::Redis,
+        Self::RedisShared,
         Self::RedisVolatile,
         Self::Etcd,
         Self::Etcd3,
@@ -61,6 +63,7 @@ impl Contestant {
             Self::OnEtcd3 => "Leasehold on etcd × 3",
             Self::OnZookeeper => "Leasehold on ZooKeeper",
             Self::Redis => "Redis, synced, with token",
+            Self::RedisShared => "Redis, synced, with token, one connection",
             Self::RedisVolatile => "Redis, not synced, no token",
             Self::Etcd => "etcd Lock service",
             Self::Etcd3 => "etcd × 3 Lock service",
@@ -85,18 +88,33 @@ impl Contestant {
         }
     }
 
-    /// Whether it can do this at all.
-    pub(crate) const fn can(self, workload: Workload) -> bool {
+    /// Whether what it acknowledges is on disk.
+    pub(crate) const fn is_durable(self) -> bool {
+        !matches!(self, Self::RedisVolatile)
+    }
+
+    /// Whether it can do this at all, and differs from the others in it.
+    pub(crate) const fn can(self, workload: Workload, clients: usize) -> bool {
+        if clients == 1 && matches!(self, Self::Separate | Self::RedisShared) {
+            return false;
+        }
         match workload {
             Workload::Cycle => true,
-            Workload::Handoff => !matches!(self, Self::Postgres | Self::Separate),
-            // A ZooKeeper session is renewed by its connection alone, and a try at etcd's Lock service always waits.
-            Workload::Renew => {
-                matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Etcd)
-            }
-            Workload::Mixed => {
-                matches!(self, Self::Embedded | Self::Redis | Self::RedisVolatile | Self::Postgres)
-            }
+            // Whoever polls gains nothing by sharing a connection.
+            Workload::Handoff => !matches!(self, Self::RedisShared),
+            // A ZooKeeper session is renewed by its connection alone.
+            Workload::Renew => !matches!(self, Self::Zookeeper | Self::OnZookeeper),
+            // Neither can ZooKeeper here, and a try at etcd's Lock service always waits.
+            Workload::Mixed => matches!(
+                self,
+                Self::Embedded
+                    | Self::Separate
+                    | Self::OnPostgres
+                    | Self::Redis
+                    | Self::RedisShared
+                    | Self::RedisVolatile
+                    | Self::Postgres
+            ),
         }
     }
 }
@@ -126,7 +144,9 @@ impl Served {
 
 /// A server that logs as little as its peers do: none of them writes a line for every lock.
 fn serve(port: u16, dir: &TempDir, more: &[&str]) -> Node {
-    let mut command = Command::new(binary::path());
+    // However this program ends, it leaves no server behind.
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--"]).arg(binary::path());
     command.arg("serve").env("LEASEHOLD_LOG", "warn,leasehold::locks=off");
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut node = Node::spawn_by(command, address, &dir.path().join("data"), more);
@@ -156,30 +176,28 @@ impl Engines {
         length: Duration,
     ) -> anyhow::Result<Measured> {
         use Contestant as C;
-        let context = || format!("{}, {}, {clients} clients", who.name(), workload.name());
-        let measured = match who {
-            C::Embedded | C::OnPostgres | C::OnEtcd | C::OnEtcd3 | C::OnZookeeper => {
-                let url = self.served(who)?.node.url();
+        match who {
+            C::Embedded | C::Separate | C::OnPostgres | C::OnEtcd | C::OnEtcd3 | C::OnZookeeper => {
+                let server = if who == C::Separate { C::Embedded } else { who };
+                let url = self.served(server)?.node.url();
+                let each = if who == C::Separate { Connections::OneEach } else { Connections::One };
                 match workload {
                     Workload::Cycle | Workload::Handoff => {
-                        let mut lockers = LeaseholdLocker::sharing(&url, clients).await?;
+                        let mut lockers = LeaseholdLocker::connect(&url, each, clients).await?;
                         workload::turn(workload, &mut lockers, length).await
                     }
                     Workload::Renew | Workload::Mixed => {
-                        let mut lockers = StreamLocker::sharing(&url, clients).await?;
+                        let mut lockers = StreamLocker::connect(&url, each, clients).await?;
                         workload::turn(workload, &mut lockers, length).await
                     }
                 }
             }
-            C::Separate => {
-                let url = self.served(C::Embedded)?.node.url();
-                workload::turn(workload, &mut LeaseholdLocker::separate(&url, clients).await?, length).await
-            }
-            C::Redis | C::RedisVolatile => {
-                let recipe = if who == C::Redis { RedisRecipe::Token } else { RedisRecipe::Plain };
+            C::Redis | C::RedisShared | C::RedisVolatile => {
+                let recipe = if who == C::RedisVolatile { RedisRecipe::Plain } else { RedisRecipe::Token };
+                let each = if who == C::RedisShared { Connections::One } else { Connections::OneEach };
                 let url = self.engine(who).url().to_owned();
-                workload::turn(workload, &mut RedisLocker::connect(&url, recipe, clients).await?, length)
-                    .await
+                let mut lockers = RedisLocker::connect(&url, recipe, each, clients).await?;
+                workload::turn(workload, &mut lockers, length).await
             }
             C::Etcd | C::Etcd3 => {
                 let endpoints = self.engine(who).endpoints().to_vec();
@@ -194,8 +212,7 @@ impl Engines {
                 prepare_postgres(&url).await?;
                 workload::turn(workload, &mut PostgresLocker::connect(&url, clients).await?, length).await
             }
-        };
-        measured.with_context(context)
+        }
     }
 
     /// The Leasehold server of a contestant.
@@ -215,8 +232,10 @@ impl Engines {
             Contestant::Postgres => self.postgres.get_or_insert_with(|| {
                 testbed::postgres_with(&Setup::default().set("max_connections", "400"))
             }),
-            Contestant::Etcd => self.etcd.get_or_insert_with(testbed::etcd),
-            Contestant::Etcd3 => self.etcd3.get_or_insert_with(|| testbed::etcd_cluster(3)),
+            Contestant::Etcd => self.etcd.get_or_insert_with(|| testbed::etcd_cluster_with(1, &etcd_setup())),
+            Contestant::Etcd3 => {
+                self.etcd3.get_or_insert_with(|| testbed::etcd_cluster_with(3, &etcd_setup()))
+            }
             Contestant::Zookeeper => self
                 .zookeeper
                 .get_or_insert_with(|| testbed::zookeeper_with(&Setup::default().set("maxClientCnxns", "0"))),
@@ -226,6 +245,13 @@ impl Engines {
             _ => self.redis.get_or_insert_with(testbed::redis),
         }
     }
+}
+
+/// etcd as its operators run it: old revisions go, and a long run does not meet the bound of its database.
+fn etcd_setup() -> Setup {
+    let compaction = [("auto-compaction-mode", "revision"), ("auto-compaction-retention", "10000")];
+    let all = compaction.into_iter().chain([("quota-backend-bytes", "8589934592")]);
+    all.fold(Setup::default(), |setup, (name, value)| setup.set(name, value))
 }
 
 /// How `serve --journal` is told of an engine.

@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use leasehold_testbed::{self as testbed, Server as Engine};
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use crate::engines::Served;
-use crate::lockers::{EtcdLocker, Locker, RedisLocker, RedisRecipe, StreamLocker, Wait};
+use crate::lockers::{Connections, EtcdLocker, Locker, RedisLocker, RedisRecipe, StreamLocker, Wait};
 use crate::workload::{self, Workload};
 
 /// Clients that take the locks; each holds an equal part.
@@ -15,60 +17,104 @@ const CLIENTS: usize = 64;
 /// Long enough for more events than the ring keeps.
 const WARM_UP: Duration = Duration::from_secs(3);
 
+/// What a start has thrown away is given back within this, where it is given back at all.
+const SETTLED: Duration = Duration::from_secs(5);
+
+/// Locks that are held at once.
+const LOCKS: usize = 200_000;
+
 /// What one keeper of locks needs for each.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Held {
-    pub(crate) who: &'static str,
+    pub(crate) who: Keeper,
     pub(crate) locks: usize,
+    /// Resident memory above that of the same process without them.
     pub(crate) bytes_each: u64,
+    /// The same after kill -9 and a restart.
+    pub(crate) bytes_each_restarted: u64,
     /// From the start of the process to its first answer, everything held.
-    pub(crate) ready_after: Option<Duration>,
+    pub(crate) ready_after_ms: u64,
+}
+
+/// Who keeps the locks.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) enum Keeper {
+    Leasehold,
+    Redis,
+    Etcd,
+}
+
+impl Keeper {
+    /// Its name in tables.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Leasehold => "Leasehold",
+            Self::Redis => "Redis, synced, with token",
+            Self::Etcd => "etcd Lock service",
+        }
+    }
 }
 
 /// Measures Leasehold, Redis and etcd, one after the other.
-pub(crate) async fn run(locks: usize) -> anyhow::Result<Vec<Held>> {
-    eprintln!("bench: {locks} held locks");
-    Ok(vec![leasehold(locks).await?, redis(locks).await?, etcd(locks).await?])
+pub(crate) async fn run() -> anyhow::Result<Vec<Held>> {
+    eprintln!("bench: {LOCKS} held locks");
+    // A tenth of them for etcd: its own recipe is slow, and what it needs for each does not depend on the number.
+    Ok(vec![leasehold(LOCKS).await?, redis(LOCKS).await?, etcd(LOCKS / 10).await?])
 }
 
 async fn leasehold(locks: usize) -> anyhow::Result<Held> {
     let served = Served::start(None)?;
-    let mut lockers = StreamLocker::sharing(&served.node.url(), CLIENTS).await?;
+    let mut lockers = StreamLocker::connect(&served.node.url(), Connections::One, CLIENTS).await?;
     // What is allocated once, whatever is held, is there before the count begins: buffers, and the ring of events.
     workload::turn(Workload::Cycle, &mut lockers, WARM_UP).await?;
     let before = served.node.resident_bytes();
-    let held = take(&mut lockers, "held", locks).await?;
-    let bytes_each = served.node.resident_bytes().saturating_sub(before) / locks as u64;
-    drop(held);
+    let _held = take(&mut lockers, locks).await?;
+    let bytes_each = each(served.node.resident_bytes(), before, locks);
     let began = Instant::now();
     let served = served.restart();
-    let ready_after = Some(began.elapsed());
+    let ready_after_ms = millis(began.elapsed());
     let status = served.node.http().get("/v1/status").context("a server that is ready answers")?.json();
     let kept = status["locksHeld"].as_u64().unwrap_or(0);
     anyhow::ensure!(kept >= locks as u64, "{kept} of {locks} locks are held after the restart");
-    Ok(Held { who: "Leasehold", locks, bytes_each, ready_after })
+    tokio::time::sleep(SETTLED).await;
+    let bytes_each_restarted = each(served.node.resident_bytes(), before, locks);
+    Ok(Held { who: Keeper::Leasehold, locks, bytes_each, bytes_each_restarted, ready_after_ms })
 }
 
 async fn redis(locks: usize) -> anyhow::Result<Held> {
     let engine = testbed::redis();
-    let mut lockers = RedisLocker::connect(engine.url(), RedisRecipe::Token, CLIENTS).await?;
-    let before = resident_bytes(&engine)?;
-    take(&mut lockers, "held", locks).await?;
-    let bytes_each = resident_bytes(&engine)?.saturating_sub(before) / locks as u64;
-    drop(lockers);
-    let ready_after = Some(restart(&engine));
-    Ok(Held { who: "Redis, synced, with token", locks, bytes_each, ready_after })
+    let lockers = RedisLocker::connect(engine.url(), RedisRecipe::Token, Connections::OneEach, CLIENTS);
+    of_engine(Keeper::Redis, &engine, lockers.await?, locks).await
 }
 
 async fn etcd(locks: usize) -> anyhow::Result<Held> {
-    // A tenth of them: etcd's own recipe is slow, and what it needs for each does not depend on the number.
-    let locks = locks / 10;
     let engine = testbed::etcd();
-    let mut lockers = EtcdLocker::connect(engine.endpoints(), CLIENTS).await?;
-    let before = resident_bytes(&engine)?;
-    take(&mut lockers, "held", locks).await?;
-    let bytes_each = resident_bytes(&engine)?.saturating_sub(before) / locks as u64;
-    drop(lockers);
-    Ok(Held { who: "etcd Lock service", locks, bytes_each, ready_after: Some(restart(&engine)) })
+    let lockers = EtcdLocker::connect(engine.endpoints(), CLIENTS).await?;
+    of_engine(Keeper::Etcd, &engine, lockers, locks).await
+}
+
+async fn of_engine<L: Locker>(
+    who: Keeper,
+    engine: &Engine,
+    mut lockers: Vec<L>,
+    locks: usize,
+) -> anyhow::Result<Held> {
+    let before = resident_bytes(engine)?;
+    let held = take(&mut lockers, locks).await?;
+    let bytes_each = each(resident_bytes(engine)?, before, locks);
+    drop((held, lockers));
+    let ready_after_ms = millis(restart(engine));
+    tokio::time::sleep(SETTLED).await;
+    let bytes_each_restarted = each(resident_bytes(engine)?, before, locks);
+    Ok(Held { who, locks, bytes_each, bytes_each_restarted, ready_after_ms })
+}
+
+fn each(now: u64, before: u64, locks: usize) -> u64 {
+    now.saturating_sub(before) / locks as u64
+}
+
+fn millis(took: Duration) -> u64 {
+    u64::try_from(took.as_millis()).unwrap_or(u64::MAX)
 }
 
 fn restart(engine: &Engine) -> Duration {
@@ -79,27 +125,21 @@ fn restart(engine: &Engine) -> Duration {
 }
 
 /// Lets the clients take so many locks together.
-async fn take<L: Locker>(lockers: &mut Vec<L>, prefix: &str, locks: usize) -> anyhow::Result<Vec<L::Held>> {
-    let each = locks / lockers.len();
-    let tasks: Vec<_> = std::mem::take(lockers)
-        .into_iter()
-        .enumerate()
-        .map(|(client, mut locker)| {
-            let prefix = prefix.to_owned();
-            tokio::spawn(async move {
-                let mut held = Vec::with_capacity(each);
-                for number in 0..each {
-                    let name = format!("{prefix}/{client}/{number}");
-                    held.extend(locker.acquire(&name, Wait::No).await?);
-                }
-                anyhow::ensure!(held.len() == each, "all locks were free");
-                Ok((locker, held))
-            })
-        })
-        .collect();
+async fn take<L: Locker>(lockers: &mut Vec<L>, locks: usize) -> anyhow::Result<Vec<L::Held>> {
+    let (each, mut tasks) = (locks / lockers.len(), JoinSet::new());
+    for (client, mut locker) in std::mem::take(lockers).into_iter().enumerate() {
+        tasks.spawn(async move {
+            let mut held = Vec::with_capacity(each);
+            for number in 0..each {
+                held.extend(locker.acquire(&format!("held/{client}/{number}"), Wait::No).await?);
+            }
+            anyhow::ensure!(held.len() == each, "a lock was not free");
+            Ok((locker, held))
+        });
+    }
     let mut all = Vec::with_capacity(locks);
-    for task in tasks {
-        let (locker, held) = task.await.context("a client panicked")??;
+    while let Some(task) = tasks.join_next().await {
+        let (locker, held) = task.context("a client panicked")??;
         lockers.push(locker);
         all.extend(held);
     }

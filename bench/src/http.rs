@@ -1,7 +1,8 @@
-//! JSON over HTTP: Leasehold's acquire against an empty handler of axum under the same load, and the steady rates that
-//! are promised. The load is `leasehold bench` in both cases.
+//! JSON over HTTP: Leasehold's acquire against an empty handler of axum under the same load, `leasehold bench`, against
+//! Redis with as many connections, and at the steady rates that are promised.
 
 use std::process::Command;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use axum::extract::Path;
@@ -14,21 +15,29 @@ use serde_json::Value;
 use crate::args::Plan;
 use crate::engines::{Contestant, Engines};
 use crate::measured::Rounds;
+use crate::summary::{Latency, Summary, median};
+use crate::workload::Workload;
 
 /// Connections of the comparison.
 const CONNECTIONS: usize = 64;
 /// Acquires a second of the steady load (G1).
 const STEADY: u64 = 5_000;
+const STEADY_SECONDS: u64 = 4;
+const STEADY_RUNS: usize = 3;
+/// What a run may take beyond its time.
+const LATE_SECONDS: u64 = 60;
 
-/// The figures of this file.
+/// The figures of this file: cycles, with the latencies of acquires.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct HttpFigures {
-    /// Cycles a second.
-    pub(crate) leasehold: Rounds,
-    pub(crate) empty: Rounds,
-    /// One connection, one call at a time: cycles a second and the p50 of its acquires.
-    pub(crate) alone: (f64, f64),
-    /// The p99 of acquires at a steady rate, in milliseconds, by who serves.
-    pub(crate) steady: Vec<(Contestant, f64, f64)>,
+    pub(crate) leasehold: Summary,
+    pub(crate) empty: Summary,
+    /// Redis, synced, with token, as in the contests: a connection for each client here too.
+    pub(crate) redis: Summary,
+    /// One connection, one call at a time.
+    pub(crate) alone: Summary,
+    /// At a steady rate, by who serves.
+    pub(crate) steady: Vec<(Contestant, Summary)>,
 }
 
 #[derive(Deserialize)]
@@ -66,26 +75,59 @@ pub(crate) async fn run(plan: &Plan, engines: &mut Engines) -> anyhow::Result<Ht
     tokio::spawn(async { axum::serve(listener, routes).await });
     let url = engines.served(Contestant::Embedded)?.node.url();
     let seconds = plan.turn.as_secs().max(1);
-    let (mut leasehold, mut empty) = (Rounds::new(), Rounds::new());
+    let (mut leasehold, mut empty, mut alone) = (Runs::default(), Runs::default(), Runs::default());
+    let mut redis = Rounds::new();
     for _ in 0..plan.rounds {
-        for (rounds, url) in [(&mut leasehold, &url), (&mut empty, &empty_url)] {
-            rounds.add_rate(per_second(&bench(url, CONNECTIONS, seconds, None).await?)?);
-        }
+        leasehold.add(&bench(&url, CONNECTIONS, seconds, None).await?)?;
+        empty.add(&bench(&empty_url, CONNECTIONS, seconds, None).await?)?;
+        alone.add(&bench(&url, 1, seconds, None).await?)?;
+        let length = Duration::from_secs(seconds);
+        redis.add(&engines.turn(Contestant::Redis, Workload::Cycle, CONNECTIONS, length).await?);
     }
-    let one = bench(&url, 1, seconds, None).await?;
-    let alone = (per_second(&one)?, latency(&one, "p50")?);
     let mut steady = Vec::new();
     for who in [Contestant::Embedded, Contestant::OnPostgres, Contestant::OnEtcd3] {
         let url = engines.served(who)?.node.url();
-        let told = bench(&url, CONNECTIONS, seconds.max(3), Some(STEADY)).await?;
-        steady.push((who, per_second(&told)?, latency(&told, "p99")?));
+        let mut runs = Runs::default();
+        for _ in 0..STEADY_RUNS {
+            runs.add(&bench(&url, CONNECTIONS, STEADY_SECONDS, Some(STEADY)).await?)?;
+        }
+        steady.push((who, runs.summary()));
     }
-    Ok(HttpFigures { leasehold, empty, alone, steady })
+    let [leasehold, empty, alone] = [leasehold, empty, alone].map(|runs| runs.summary());
+    Ok(HttpFigures { leasehold, empty, redis: redis.summary(), alone, steady })
+}
+
+/// What several runs told. Their histograms are not ours, so that a latency is the median of those of the runs.
+#[derive(Default)]
+struct Runs {
+    rates: Vec<f64>,
+    latencies: Vec<Latency>,
+}
+
+impl Runs {
+    fn add(&mut self, told: &Value) -> anyhow::Result<()> {
+        self.rates.push(told["perSecond"].as_f64().context("leasehold bench tells a rate")?);
+        let latency = Latency::deserialize(&told["latencyMs"]).context("leasehold bench tells latencies")?;
+        self.latencies.push(latency);
+        Ok(())
+    }
+
+    fn summary(&self) -> Summary {
+        let of = |part: fn(&Latency) -> f64| median(&self.latencies.iter().map(part).collect::<Vec<_>>());
+        let latency = Latency {
+            p50: of(|latency| latency.p50),
+            p99: of(|latency| latency.p99),
+            p999: of(|latency| latency.p999),
+        };
+        Summary { rates: self.rates.clone(), latency }
+    }
 }
 
 /// One run of `leasehold bench` against a server.
 async fn bench(url: &str, clients: usize, seconds: u64, rate: Option<u64>) -> anyhow::Result<Value> {
-    let mut command = Command::new(binary::path());
+    // A load that does not end is ended.
+    let mut command = Command::new("timeout");
+    command.arg((seconds + LATE_SECONDS).to_string()).arg(binary::path());
     command.args(["bench", "cycle", "--output", "json", "--server", url]);
     command.args(["--clients", &clients.to_string(), "--duration", &format!("{seconds}s")]);
     if let Some(rate) = rate {
@@ -95,12 +137,4 @@ async fn bench(url: &str, clients: usize, seconds: u64, rate: Option<u64>) -> an
     let errors = String::from_utf8_lossy(&output.stderr);
     anyhow::ensure!(output.status.success(), "leasehold bench against {url}: {errors}");
     serde_json::from_slice(&output.stdout).context("leasehold bench tells JSON")
-}
-
-fn per_second(told: &Value) -> anyhow::Result<f64> {
-    told["perSecond"].as_f64().context("leasehold bench tells a rate")
-}
-
-fn latency(told: &Value, quantile: &str) -> anyhow::Result<f64> {
-    told["latencyMs"][quantile].as_f64().context("leasehold bench tells latencies")
 }

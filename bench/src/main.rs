@@ -5,14 +5,16 @@
 //! short time on one contestant after the other, several rounds, and reports medians, spreads and ratios. It changes
 //! nothing about durability: what an engine acknowledges is on disk, unless a contestant's name says otherwise.
 //!
-//! `cargo xtask bench-peers` builds everything and runs it; `--quick` takes less than ten minutes, `--smoke` less than
-//! one and checks loose floors.
+//! `cargo xtask bench-peers` builds everything and runs it; `--page` puts the figures into the project's page, part by
+//! part; `--smoke` takes less than a minute and checks loose floors.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command for people prints")]
 #![expect(clippy::disallowed_methods, reason = "it measures real time")]
 
 mod args;
 mod contest;
+mod disk;
 mod engines;
+mod figures;
 mod floors;
 mod growth;
 mod held;
@@ -24,6 +26,7 @@ mod processes;
 mod report;
 mod shield;
 mod snapshot;
+mod summary;
 mod workload;
 
 use std::process::ExitCode;
@@ -31,6 +34,7 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::Args;
+use figures::Figures;
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -49,17 +53,19 @@ async fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let plan = args.plan();
-    let figures = contest::run(&plan).await?;
-    let text = report::markdown(&plan, &figures);
-    println!("{text}");
-    if let Some(page) = &args.page {
-        report::write_page(page, &plan, &figures)?;
-        eprintln!("bench: wrote {}", page.display());
+    let kept = args.page.as_deref().map(report::figures_of).transpose()?;
+    let (mut all, mut measured) = (kept.unwrap_or_default(), Figures::default());
+    let mut wrong = contest::run(&plan, |part| {
+        measured.add(part.clone());
+        all.add(part);
+        // After each part: whatever happens to the next one, this one is kept.
+        args.page.as_deref().map_or(Ok(()), |page| report::write_page(page, &all))
+    })
+    .await?;
+    println!("{}", report::markdown(&measured));
+    if plan.smoke {
+        wrong.extend(floors::check(&measured).into_iter().chain(instructions::check()?));
     }
-    if !plan.smoke {
-        return Ok(ExitCode::SUCCESS);
-    }
-    let wrong: Vec<_> = floors::check(&figures).into_iter().chain(instructions::check()?).collect();
     wrong.iter().for_each(|line| eprintln!("bench: {line}"));
     Ok(if wrong.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

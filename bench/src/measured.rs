@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use hdrhistogram::Histogram;
 
+use crate::summary::{Latency, Summary};
+
 /// Operations and latencies of one turn.
 pub(crate) struct Measured {
     /// Microseconds.
@@ -36,14 +38,19 @@ impl Measured {
         self.operations += other.operations;
     }
 
+    /// How many.
+    pub(crate) fn operations(&self) -> u64 {
+        self.operations
+    }
+
     /// Operations a second.
     pub(crate) fn per_second(&self) -> f64 {
         self.operations as f64 / self.took.as_secs_f64().max(1e-9)
     }
 
-    /// Milliseconds at a quantile.
-    pub(crate) fn latency_ms(&self, quantile: f64) -> f64 {
-        self.latency.value_at_quantile(quantile) as f64 / 1_000.0
+    /// Its latencies.
+    pub(crate) fn latency(&self) -> Latency {
+        Latency::of(&self.latency)
     }
 }
 
@@ -61,35 +68,13 @@ impl Rounds {
 
     /// One round more.
     pub(crate) fn add(&mut self, turn: &Measured) {
-        self.rates.push(turn.per_second());
+        self.rates.push(turn.per_second().round());
         self.latency.add(&turn.latency).expect("all have the same bounds");
     }
 
-    /// One round more of which the rate alone is known.
-    pub(crate) fn add_rate(&mut self, per_second: f64) {
-        self.rates.push(per_second);
-    }
-
-    /// The median of the rates.
-    pub(crate) fn median(&self) -> f64 {
-        let mut sorted = self.rates.clone();
-        sorted.sort_by(f64::total_cmp);
-        match sorted.len() {
-            0 => 0.0,
-            len if len % 2 == 1 => sorted[len / 2],
-            len => f64::midpoint(sorted[len / 2 - 1], sorted[len / 2]),
-        }
-    }
-
-    /// The slowest and the fastest round.
-    pub(crate) fn spread(&self) -> (f64, f64) {
-        let least = self.rates.iter().copied().fold(f64::INFINITY, f64::min);
-        (if least.is_finite() { least } else { 0.0 }, self.rates.iter().copied().fold(0.0, f64::max))
-    }
-
-    /// Milliseconds at a quantile, over all rounds.
-    pub(crate) fn latency_ms(&self, quantile: f64) -> f64 {
-        self.latency.value_at_quantile(quantile) as f64 / 1_000.0
+    /// What is kept of them.
+    pub(crate) fn summary(&self) -> Summary {
+        Summary { rates: self.rates.clone(), latency: Latency::of(&self.latency) }
     }
 }
 
@@ -106,8 +91,9 @@ mod tests {
             turn.took = Duration::from_secs(1);
             rounds.add(&turn);
         }
-        assert!((rounds.median() - 25.0).abs() < 0.01);
-        assert!((rounds.spread().1 - 1_000.0).abs() < 0.01);
-        assert!((rounds.latency_ms(0.5) - 2.0).abs() < 0.01);
+        let summary = rounds.summary();
+        assert!((summary.median() - 25.0).abs() < 0.01);
+        assert!((summary.spread().1 - 1_000.0).abs() < 0.01);
+        assert!((summary.latency.p50 - 2.0).abs() < 0.01);
     }
 }

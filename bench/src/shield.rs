@@ -6,17 +6,22 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
-use tokio_postgres::Client;
+use tokio::task::JoinSet;
+use tokio_postgres::{Client, Statement};
 
 use crate::engines::{Contestant, Engines};
-use crate::lockers::{LeaseholdLocker, Locker as _, Wait, connect_postgres};
+use crate::lockers::{Connections, LeaseholdLocker, Locker as _, Wait, connect_postgres};
 use crate::processes::{number_of, time_and_parent};
+use crate::summary::median;
 
 /// Writers that want to change the row, once each.
 const WRITERS: usize = 1_000;
 /// Connections that they share, as a pool of a real service would.
 const POOL: usize = 64;
+/// Of each way.
+const ROUNDS: usize = 3;
 /// What a writer does between reading the row and writing it back.
 const WORK: Duration = Duration::from_millis(1);
 
@@ -24,77 +29,114 @@ const TABLE: &str = "DROP TABLE IF EXISTS bench_row; \
     CREATE TABLE bench_row (id int PRIMARY KEY, value bigint, version bigint, token bigint); \
     INSERT INTO bench_row VALUES (1, 0, 0, 0)";
 
-/// What one way of writing came to.
+const READ: &str = "SELECT value, version FROM bench_row WHERE id = 1";
+const WRITE_IF_UNCHANGED: &str =
+    "UPDATE bench_row SET value = $1, version = version + 1 WHERE id = 1 AND version = $2";
+const WRITE_WITH_TOKEN: &str = "UPDATE bench_row SET value = $1, token = $2 WHERE id = 1 AND token <= $2";
+
+/// What one way of writing came to, in the middle of several rounds.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Way {
-    pub(crate) wasted: u64,
-    pub(crate) took: Duration,
+    pub(crate) wasted: f64,
+    pub(crate) seconds: f64,
     /// Of all processes of the database.
-    pub(crate) cpu: Duration,
+    pub(crate) cpu_seconds: f64,
 }
 
 /// Both ways.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Shield {
     pub(crate) writers: usize,
     pub(crate) alone: Way,
     pub(crate) shielded: Way,
 }
 
-/// Measures both ways.
+/// Measures both ways in turn.
 pub(crate) async fn run(engines: &mut Engines) -> anyhow::Result<Shield> {
-    eprintln!("bench: shield");
     let lock_url = engines.served(Contestant::Embedded)?.node.url();
     let engine = engines.engine(Contestant::Postgres);
     let (url, pid) = (engine.url().to_owned(), engine.pid(0));
-    connect_postgres(&url).await?.batch_execute(TABLE).await?;
-    let alone = way(&url, pid, None).await?;
-    connect_postgres(&url).await?.batch_execute(TABLE).await?;
-    let shielded = way(&url, pid, Some(&lock_url)).await?;
-    Ok(Shield { writers: WRITERS, alone, shielded })
+    let (mut alone, mut shielded) = (Vec::new(), Vec::new());
+    for round in 1..=ROUNDS {
+        eprintln!("bench: shield, round {round} of {ROUNDS}");
+        alone.push(way(&url, pid, None).await?);
+        shielded.push(way(&url, pid, Some(&lock_url)).await?);
+    }
+    Ok(Shield { writers: WRITERS, alone: middle(&alone), shielded: middle(&shielded) })
+}
+
+fn middle(ways: &[Way]) -> Way {
+    let of = |part: fn(&Way) -> f64| median(&ways.iter().map(part).collect::<Vec<_>>());
+    Way {
+        wasted: of(|way| way.wasted),
+        seconds: of(|way| way.seconds),
+        cpu_seconds: of(|way| way.cpu_seconds),
+    }
+}
+
+/// A connection with its statements.
+struct Connection {
+    client: Client,
+    read: Statement,
+    write_if_unchanged: Statement,
+    write_with_token: Statement,
+}
+
+impl Connection {
+    async fn open(url: &str) -> anyhow::Result<Self> {
+        let client = connect_postgres(url).await?;
+        let read = client.prepare(READ).await?;
+        let write_if_unchanged = client.prepare(WRITE_IF_UNCHANGED).await?;
+        let write_with_token = client.prepare(WRITE_WITH_TOKEN).await?;
+        Ok(Self { client, read, write_if_unchanged, write_with_token })
+    }
 }
 
 async fn way(url: &str, pid: u32, lock_url: Option<&str>) -> anyhow::Result<Way> {
+    connect_postgres(url).await?.batch_execute(TABLE).await?;
     let mut pool = Vec::new();
     for _ in 0..POOL {
-        pool.push(Arc::new(connect_postgres(url).await?));
+        pool.push(Arc::new(Connection::open(url).await?));
     }
     let mut lockers = match lock_url {
-        Some(url) => LeaseholdLocker::sharing(url, WRITERS).await?,
+        Some(url) => LeaseholdLocker::connect(url, Connections::One, WRITERS).await?,
         None => Vec::new(),
     };
     let places = Arc::new(Semaphore::new(POOL));
     let wasted = Arc::new(AtomicU64::new(0));
     let (began, cpu_before) = (Instant::now(), cpu(pid));
-    let mut tasks = Vec::new();
+    let mut tasks = JoinSet::new();
     for writer in 0..WRITERS {
-        let (client, places, wasted) =
+        let (connection, places, wasted) =
             (Arc::clone(&pool[writer % POOL]), Arc::clone(&places), Arc::clone(&wasted));
         let locker = lockers.pop();
-        tasks.push(tokio::spawn(async move {
+        tasks.spawn(async move {
             match locker {
-                Some(locker) => under_lock(locker, &client).await,
-                None => alone(&client, &places, &wasted).await,
+                Some(locker) => under_lock(locker, &connection).await,
+                None => alone(&connection, &places, &wasted).await,
             }
-        }));
+        });
     }
-    for task in tasks {
-        task.await.context("a writer panicked")??;
+    while let Some(task) = tasks.join_next().await {
+        task.context("a writer panicked")??;
     }
-    let way =
-        Way { wasted: wasted.load(Relaxed), took: began.elapsed(), cpu: cpu(pid).saturating_sub(cpu_before) };
-    let written: i64 = pool[0].query_one("SELECT value FROM bench_row", &[]).await?.get(0);
+    let seconds = began.elapsed().as_secs_f64();
+    let cpu_seconds = cpu(pid).saturating_sub(cpu_before).as_secs_f64();
+    let Connection { client, read, .. } = &*pool[0];
+    let written: i64 = client.query_one(read, &[]).await?.get(0);
     anyhow::ensure!(usize::try_from(written) == Ok(WRITERS), "{written} of {WRITERS} writes are there");
-    Ok(way)
+    Ok(Way { wasted: wasted.load(Relaxed) as f64, seconds, cpu_seconds })
 }
 
 /// Reads, works, writes back if nobody else did; again until it succeeds.
-async fn alone(client: &Client, places: &Semaphore, wasted: &AtomicU64) -> anyhow::Result<()> {
+async fn alone(connection: &Connection, places: &Semaphore, wasted: &AtomicU64) -> anyhow::Result<()> {
+    let Connection { client, read, write_if_unchanged, .. } = connection;
     loop {
         let _place = places.acquire().await?;
-        let row = client.query_one("SELECT value, version FROM bench_row WHERE id = 1", &[]).await?;
+        let row = client.query_one(read, &[]).await?;
         let (value, version): (i64, i64) = (row.get(0), row.get(1));
         tokio::time::sleep(WORK).await;
-        let write = "UPDATE bench_row SET value = $1, version = version + 1 WHERE id = 1 AND version = $2";
-        if client.execute(write, &[&(value + 1), &version]).await? == 1 {
+        if client.execute(write_if_unchanged, &[&(value + 1), &version]).await? == 1 {
             return Ok(());
         }
         wasted.fetch_add(1, Relaxed);
@@ -102,17 +144,14 @@ async fn alone(client: &Client, places: &Semaphore, wasted: &AtomicU64) -> anyho
 }
 
 /// The same once, under the lock, with the token checked by the write itself.
-async fn under_lock(mut locker: LeaseholdLocker, client: &Client) -> anyhow::Result<()> {
+async fn under_lock(mut locker: LeaseholdLocker, connection: &Connection) -> anyhow::Result<()> {
+    let Connection { client, read, write_with_token, .. } = connection;
     let held = locker.acquire("bench/row", Wait::Yes).await?.context("a waiter gets its turn")?;
     let token = i64::try_from(held.token()?.get())?;
-    let row = client.query_one("SELECT value FROM bench_row WHERE id = 1", &[]).await?;
-    let value: i64 = row.get(0);
+    let value: i64 = client.query_one(read, &[]).await?.get(0);
     tokio::time::sleep(WORK).await;
-    let write = "UPDATE bench_row SET value = $1, token = $2 WHERE id = 1 AND token <= $2";
-    anyhow::ensure!(
-        client.execute(write, &[&(value + 1), &token]).await? == 1,
-        "the fence rejected the holder"
-    );
+    let written = client.execute(write_with_token, &[&(value + 1), &token]).await?;
+    anyhow::ensure!(written == 1, "the fence rejected the holder");
     locker.release(held).await
 }
 

@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::engines::Served;
 use crate::growth;
-use crate::lockers::{LeaseholdLocker, StreamLocker};
+use crate::lockers::{Connections, LeaseholdLocker, StreamLocker};
 use crate::measured::Measured;
 use crate::processes::time_and_parent;
+use crate::summary::Latency;
 use crate::workload::{self, Workload};
 
 /// Locks that are held.
@@ -24,39 +27,42 @@ const QUIET: usize = 10;
 const THREAD: &str = "leasehold-snaps";
 
 /// Acquires beside a snapshot, and without one.
+#[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Snapshots {
     pub(crate) held: usize,
-    /// Whole turns in which one was made.
+    /// Whole turns, of a second, in which one was made.
     pub(crate) turns: usize,
-    pub(crate) during: Measured,
-    pub(crate) without: Measured,
+    pub(crate) during: Latency,
+    pub(crate) without: Latency,
 }
 
 /// Measures.
 pub(crate) async fn run() -> anyhow::Result<Snapshots> {
     eprintln!("bench: a snapshot of {HELD} held locks");
     let served = Served::start(None)?;
-    let mut fillers = StreamLocker::sharing(&served.node.url(), FILLERS).await?;
-    growth::fill(&mut fillers, 0..HELD).await?;
-    let mut lockers = LeaseholdLocker::sharing(&served.node.url(), TASKS).await?;
-    let mut told = Snapshots { held: HELD, turns: 0, during: Measured::new(), without: Measured::new() };
-    let mut quiet = 0;
+    let url = served.node.url();
+    let mut fillers = StreamLocker::connect(&url, Connections::One, FILLERS).await?;
+    growth::fill(&mut fillers, HELD).await?;
+    let mut lockers = LeaseholdLocker::connect(&url, Connections::One, TASKS).await?;
+    let (mut during, mut without) = (Measured::new(), Measured::new());
+    let (mut busy, mut quiet) = (0, 0);
     for _ in 0..TURNS {
         let before = snapshot_time(&served);
         let turn = workload::turn(Workload::Cycle, &mut lockers, TURN).await?;
-        if snapshot_time(&served) > before {
-            told.turns += 1;
-            told.during.add(&turn);
-        } else {
+        if snapshot_time(&served) == before {
             quiet += 1;
-            told.without.add(&turn);
-        }
-        if told.turns > 0 && quiet >= QUIET {
-            break;
+            without.add(&turn);
+            if busy > 0 && quiet >= QUIET {
+                break;
+            }
+        } else if quiet > 0 {
+            // Before that it is the end of one that was begun while the locks were taken, and that has fewer.
+            busy += 1;
+            during.add(&turn);
         }
     }
-    anyhow::ensure!(told.turns > 0, "no snapshot was made in {TURNS} turns");
-    Ok(told)
+    anyhow::ensure!(busy > 0, "no snapshot was made in {TURNS} turns");
+    Ok(Snapshots { held: HELD, turns: busy, during: during.latency(), without: without.latency() })
 }
 
 /// What the thread that makes snapshots has used of the processor.

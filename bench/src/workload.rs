@@ -3,6 +3,8 @@
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use crate::lockers::{Locker, Wait};
 use crate::measured::Measured;
@@ -13,7 +15,7 @@ const NAMES: u64 = 64;
 const HOT_NAMES: u64 = 8;
 
 /// A workload.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Workload {
     /// Acquire and release locks that nobody else wants.
     Cycle,
@@ -26,9 +28,6 @@ pub(crate) enum Workload {
 }
 
 impl Workload {
-    /// All of them.
-    pub(crate) const ALL: [Self; 4] = [Self::Cycle, Self::Handoff, Self::Renew, Self::Mixed];
-
     /// Its name in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
@@ -41,6 +40,8 @@ impl Workload {
 }
 
 /// Runs every client for the length of a turn. Latencies are those of acquires, or of renewals where nothing else is done.
+///
+/// Cancel-safe in that no client goes on; what they hold then ends with its ttl.
 pub(crate) async fn turn<L: Locker>(
     workload: Workload,
     lockers: &mut Vec<L>,
@@ -48,12 +49,13 @@ pub(crate) async fn turn<L: Locker>(
 ) -> anyhow::Result<Measured> {
     let began = Instant::now();
     let until = began + length;
-    let clients = std::mem::take(lockers).into_iter().enumerate();
-    let tasks: Vec<_> =
-        clients.map(|(number, locker)| tokio::spawn(client(workload, locker, number, until))).collect();
+    let mut tasks = JoinSet::new();
+    for (number, locker) in std::mem::take(lockers).into_iter().enumerate() {
+        tasks.spawn(client(workload, locker, number, until));
+    }
     let mut measured = Measured::new();
-    for task in tasks {
-        let (locker, own) = task.await.context("a client panicked")??;
+    while let Some(task) = tasks.join_next().await {
+        let (locker, own) = task.context("a client panicked")??;
         measured.add(&own);
         lockers.push(locker);
     }

@@ -23,14 +23,12 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
     parts.finish()
 }
 
-/// `cargo xtask bench-peers [--quick] [ARGS]`: what `bench/` is told; without arguments, the page is written too.
+/// `cargo xtask bench-peers [--page] [--workload …] [ARGS]`: `bench/` is told what we are told.
 pub(crate) fn peers(args: &[String]) -> ExitCode {
     let mut parts = Parts::new();
     let build = Line::cargo("build --release --quiet -p leasehold-cli -p leasehold-bench");
     if parts.check("release build", &build) {
-        let whole = args.iter().all(|arg| arg == "--quick");
-        let page = if whole { "--page docs/reference/performance.md" } else { "" };
-        let line = args.iter().fold(peers_line(page), |line, arg| line.arg(arg));
+        let line = args.iter().fold(peers_line(""), |line, arg| line.arg(arg));
         parts.check("bench-peers", &line);
     }
     parts.finish()

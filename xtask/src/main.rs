@@ -61,7 +61,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench-peers",
-        about: "Leasehold and its peers side by side, into docs/reference/performance.md [--quick]",
+        about: "Leasehold and its peers side by side [--page: into docs/reference/performance.md] [--workload …] [--quick]",
         run: bench::peers,
     },
     Command {

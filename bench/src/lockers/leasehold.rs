@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::bail;
 use leasehold::{AcquireError, Client, LeaseGuard};
 
-use super::{Locker, Wait};
+use super::{Connections, Locker, Wait};
 
 /// Longer than any turn.
 const WAIT: Duration = Duration::from_secs(60);
@@ -16,17 +16,20 @@ pub(crate) struct LeaseholdLocker {
 }
 
 impl LeaseholdLocker {
-    /// Clients that share one session and its stream, as the tasks of one process do.
-    pub(crate) async fn sharing(url: &str, count: usize) -> anyhow::Result<Vec<Self>> {
-        let client = client(url, 0).await?;
-        Ok((0..count).map(|_| Self { client: client.clone() }).collect())
-    }
-
-    /// Clients with a connection each.
-    pub(crate) async fn separate(url: &str, count: usize) -> anyhow::Result<Vec<Self>> {
+    /// So many clients: tasks that share one session and its stream, as those of one process do, or a session each.
+    pub(crate) async fn connect(
+        url: &str,
+        connections: Connections,
+        count: usize,
+    ) -> anyhow::Result<Vec<Self>> {
+        let first = client(url, 0).await?;
         let mut lockers = Vec::with_capacity(count);
         for number in 0..count {
-            lockers.push(Self { client: client(url, number).await? });
+            let client = match connections {
+                Connections::One => first.clone(),
+                Connections::OneEach => client(url, number + 1).await?,
+            };
+            lockers.push(Self { client });
         }
         Ok(lockers)
     }

@@ -24,6 +24,15 @@ pub(crate) enum Wait {
     Yes,
 }
 
+/// How clients of one process reach a server.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Connections {
+    /// All over one, with many calls in flight.
+    One,
+    /// Each over its own, with one call in flight.
+    OneEach,
+}
+
 /// One client.
 pub(crate) trait Locker: Send + Sized + 'static {
     /// What it has while it holds a lock.

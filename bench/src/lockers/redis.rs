@@ -5,7 +5,7 @@ use std::time::Duration;
 use redis::aio::MultiplexedConnection;
 use redis::{Client, Script, cmd};
 
-use super::{Locker, Wait};
+use super::{Connections, Locker, Wait};
 
 const TTL_MS: u64 = 60_000;
 /// A lock in Redis has no queue: whoever waits asks again.
@@ -31,7 +31,7 @@ pub(crate) enum Recipe {
     Plain,
 }
 
-/// One connection.
+/// One client.
 pub(crate) struct RedisLocker {
     connection: MultiplexedConnection,
     recipe: Recipe,
@@ -48,13 +48,23 @@ pub(crate) struct Held {
 }
 
 impl RedisLocker {
-    /// Clients with a connection each.
-    pub(crate) async fn connect(url: &str, recipe: Recipe, count: usize) -> anyhow::Result<Vec<Self>> {
+    /// So many clients; over one connection their calls are pipelined by the library.
+    pub(crate) async fn connect(
+        url: &str,
+        recipe: Recipe,
+        connections: Connections,
+        count: usize,
+    ) -> anyhow::Result<Vec<Self>> {
         let client = Client::open(url)?;
+        let first = client.get_multiplexed_async_connection().await?;
         let mut lockers = Vec::with_capacity(count);
         for number in 0..count {
+            let connection = match connections {
+                Connections::One => first.clone(),
+                Connections::OneEach => client.get_multiplexed_async_connection().await?,
+            };
             lockers.push(Self {
-                connection: client.get_multiplexed_async_connection().await?,
+                connection,
                 recipe,
                 owner: format!("bench-{number}"),
                 acquire: Script::new(ACQUIRE),

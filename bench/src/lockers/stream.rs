@@ -13,11 +13,12 @@ use tokio::sync::{mpsc, oneshot};
 use tonic::Streaming;
 use tonic::transport::Endpoint;
 
-use super::{Locker, Wait};
+use super::{Connections, Locker, Wait};
 
 /// Longer than any run: nobody keeps these sessions alive.
 const TTL_MS: u64 = 3_600_000;
-const WAIT_MS: u64 = 60_000;
+/// The longest wait that a server allows; a turn that hangs is ended by its own limit.
+const WAIT_MS: u64 = 600_000;
 
 type Asked = (Ask, oneshot::Sender<Outcome>);
 
@@ -27,8 +28,24 @@ pub(crate) struct StreamLocker {
 }
 
 impl StreamLocker {
-    /// Clients that share one stream.
-    pub(crate) async fn sharing(url: &str, count: usize) -> anyhow::Result<Vec<Self>> {
+    /// So many clients, over one stream or over one each.
+    pub(crate) async fn connect(
+        url: &str,
+        connections: Connections,
+        count: usize,
+    ) -> anyhow::Result<Vec<Self>> {
+        let first = Self::open(url).await?;
+        let mut lockers = Vec::with_capacity(count);
+        for _ in 0..count {
+            lockers.push(match connections {
+                Connections::One => Self { asks: first.asks.clone() },
+                Connections::OneEach => Self::open(url).await?,
+            });
+        }
+        Ok(lockers)
+    }
+
+    async fn open(url: &str) -> anyhow::Result<Self> {
         let (asks, queue) = mpsc::unbounded_channel();
         let (frames, outbound) = mpsc::unbounded_channel();
         let mut client =
@@ -44,7 +61,7 @@ impl StreamLocker {
         let mut inbound = client.session(Frames(outbound)).await?.into_inner();
         inbound.message().await?.context("a stream begins with its session")?;
         tokio::spawn(talk(queue, frames, inbound));
-        Ok((0..count).map(|_| Self { asks: asks.clone() }).collect())
+        Ok(Self { asks })
     }
 
     async fn ask(&self, ask: Ask) -> anyhow::Result<Outcome> {

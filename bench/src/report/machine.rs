@@ -3,20 +3,17 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::args::Plan;
+use crate::figures::Occasion;
 
-/// Date, machine and how it was measured.
-pub(crate) fn heading(plan: &Plan) -> String {
-    format!(
-        "Measured on {} on {} cores ({}), Linux {}, client, servers and engines on the same machine; {} rounds of \
-         {:.1} s for each contestant, in turn. The rate is the median of the rounds, the spread is from the slowest \
-         to the fastest.\n",
-        date(),
+/// Today, this machine, and how it is measured.
+pub(crate) fn occasion(plan: &Plan) -> Occasion {
+    let machine = format!(
+        "{} cores ({}), Linux {}",
         std::thread::available_parallelism().map_or(1, usize::from),
         line_of("/proc/cpuinfo", "model name").unwrap_or_else(|| "unknown processor".to_owned()),
         std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim(),
-        plan.rounds,
-        plan.turn.as_secs_f64(),
-    )
+    );
+    Occasion { date: date(), machine, rounds: plan.rounds, turn_seconds: plan.turn.as_secs_f64() }
 }
 
 fn line_of(file: &str, name: &str) -> Option<String> {

@@ -2,30 +2,34 @@
 
 use std::fmt::Write as _;
 
-use crate::contest::Figures;
+use crate::figures::Figures;
 
-const WIDTH: f64 = 760.0;
+const WIDTH: f64 = 830.0;
 const BAR: f64 = 22.0;
 const GAP: f64 = 8.0;
-const LABEL: f64 = 230.0;
+const LABEL: f64 = 300.0;
 const TOP: f64 = 34.0;
 
 /// One plot for each contest: file name, title, SVG.
 pub(crate) fn all(figures: &Figures) -> Vec<(String, String, String)> {
-    let plots = figures.contests.iter().map(|(workload, clients, rounds)| {
-        let name = format!("performance-{}-{clients}.svg", workload.name());
-        let title = format!("{}, {clients} clients: operations a second", workload.name());
-        let bars: Vec<_> = rounds
+    let plots = figures.contests().map(|contest| {
+        let (workload, clients) = (contest.workload.name(), contest.clients);
+        let title = format!(
+            "{workload}, {clients} client{}: operations a second",
+            if clients == 1 { "" } else { "s" }
+        );
+        let bars: Vec<_> = contest
+            .results
             .iter()
-            .map(|(who, rounds)| Bar {
+            .map(|(who, summary)| Bar {
                 label: who.name(),
-                value: rounds.median(),
-                spread: rounds.spread(),
+                value: summary.median(),
+                spread: summary.spread(),
                 ours: who.is_ours(),
             })
             .collect();
         let svg = bars_svg(&title, &bars);
-        (name, title, svg)
+        (format!("{workload}-{clients}.svg"), title, svg)
     });
     plots.collect()
 }

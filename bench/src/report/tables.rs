@@ -2,137 +2,148 @@
 
 use std::fmt::Write as _;
 
-use crate::contest::Figures;
 use crate::engines::Contestant;
-use crate::growth::Growth;
+use crate::figures::{ContestFigures, Figures, Occasion, PartFigures};
+use crate::growth::{Growth, Step};
 use crate::held::Held;
 use crate::http::HttpFigures;
-use crate::measured::Rounds;
 use crate::shield::Shield;
 use crate::snapshot::Snapshots;
+use crate::summary::{Latency, Summary};
 
-/// All of them.
-pub(crate) fn all(figures: &Figures) -> String {
-    let mut text = String::new();
-    for (workload, clients, rounds) in &figures.contests {
-        let _ = write!(text, "\n### {}, {clients} clients\n\n", workload.name());
-        contest(rounds, &mut text);
-    }
-    if !figures.held.is_empty() {
-        held(&figures.held, &mut text);
-    }
-    if let Some(http) = &figures.http {
-        over_http(http, &mut text);
-    }
-    if let Some(growth) = &figures.growth {
-        grown(growth, &mut text);
-    }
-    if let Some(shield) = &figures.shield {
-        shielded(shield, &mut text);
-    }
-    if let Some(snapshots) = &figures.snapshots {
-        beside_a_snapshot(snapshots, &mut text);
-    }
-    text
+/// Title, occasion and table of each part.
+pub(crate) fn all(figures: &Figures) -> Vec<(String, Occasion, String)> {
+    let table = |part: &PartFigures| match part {
+        PartFigures::Contest(figures) => contest(figures),
+        PartFigures::Held(figures) => held(figures),
+        PartFigures::Http(figures) => over_http(figures),
+        PartFigures::Growth(figures) => grown(figures),
+        PartFigures::Shield(figures) => shielded(figures),
+        PartFigures::Snapshots(figures) => beside_a_snapshot(figures),
+    };
+    let parts = figures.parts.iter().map(|part| (table(&part.figures), part.made.clone()));
+    parts.map(|((title, text), made)| (title, made, text)).collect()
 }
 
-fn contest(rounds: &[(Contestant, Rounds)], text: &mut String) {
-    text.push_str("| | a second | spread | p50 ms | p99 ms | Leasehold is |\n|---|---:|---|---:|---:|---|\n");
-    let rate = |who: Contestant| rounds.iter().find(|(other, _)| *other == who).map(|(_, r)| r.median());
-    for (who, results) in rounds {
-        let (least, most) = results.spread();
-        let ours = match who.is_ours() {
-            true => who.peer().and_then(rate).map(|peer| (results.median(), peer, "its engine's recipe")),
-            false => rate(Contestant::Embedded).map(|ours| (ours, results.median(), "this")),
+fn contest(contest: &ContestFigures) -> (String, String) {
+    let mut text = "| | a second | spread | p50 ms | p99 ms | p99.9 ms | Leasehold is |\n|---|---:|---|---:|---:|---:|---|\n".to_owned();
+    for (who, summary) in &contest.results {
+        let times = match who.is_ours() {
+            true => who
+                .peer()
+                .and_then(|peer| contest.of(peer))
+                .map(|peer| (summary.times(peer), "its engine's recipe")),
+            false => contest.of(Contestant::Embedded).map(|ours| (ours.times(summary), "this")),
         };
-        let times =
-            ours.map_or(String::new(), |(ours, peer, of)| format!("{:.1} × {of}", ours / peer.max(1e-9)));
+        let times = times.map_or(String::new(), |(times, of)| format!("{:.1} × {of}", times.of_medians));
+        text.push_str(&row(who.name(), summary, &times));
+    }
+    if let Some(disk) = &contest.disk {
+        text.push_str(&row("*the disk: 4 KiB and fdatasync, one after the other*", disk, ""));
+    }
+    for (who, why) in &contest.failed {
         let _ = writeln!(
             text,
-            "| {} | {} | {}–{} | {:.2} | {:.2} | {times} |",
+            "| {} | | | | | | did not finish: {} |",
             who.name(),
-            number(results.median()),
-            number(least),
-            number(most),
-            results.latency_ms(0.5),
-            results.latency_ms(0.99),
+            why.replace(['\n', '|'], " ")
         );
     }
+    let clients =
+        if contest.clients == 1 { "1 client".to_owned() } else { format!("{} clients", contest.clients) };
+    (format!("{}, {clients}", contest.workload.name()), text)
 }
 
-fn held(held: &[Held], text: &mut String) {
-    text.push_str(
-        "\n### Held locks\n\n| | locks | bytes each | ready again after kill -9 |\n|---|---:|---:|---:|\n",
-    );
-    for Held { who, locks, bytes_each, ready_after } in held {
-        let ready = ready_after.map_or(String::new(), |after| format!("{:.2} s", after.as_secs_f64()));
-        let _ = writeln!(text, "| {who} | {} | {bytes_each} | {ready} |", number(*locks as f64));
+fn row(who: &str, summary: &Summary, times: &str) -> String {
+    let (least, most) = summary.spread();
+    let Latency { p50, p99, p999 } = summary.latency;
+    let (median, least, most) = (number(summary.median()), number(least), number(most));
+    format!("| {who} | {median} | {least}–{most} | {p50:.2} | {p99:.2} | {p999:.2} | {times} |\n")
+}
+
+fn held(held: &[Held]) -> (String, String) {
+    let mut text =
+        "| | locks | bytes each | bytes each after kill -9 and a restart | ready again after |\n|---|---:|---:|---:|---:|\n"
+            .to_owned();
+    for Held { who, locks, bytes_each, bytes_each_restarted, ready_after_ms } in held {
+        let ready = *ready_after_ms as f64 / 1_000.0;
+        let _ = writeln!(
+            text,
+            "| {} | {} | {bytes_each} | {bytes_each_restarted} | {ready:.2} s |",
+            who.name(),
+            number(*locks as f64)
+        );
     }
+    ("Held locks".to_owned(), text)
 }
 
-fn over_http(http: &HttpFigures, text: &mut String) {
-    let (ours, empty) = (http.leasehold.median(), http.empty.median());
-    let _ = write!(
-        text,
-        "\n### JSON over HTTP\n\n| 64 connections, acquire + release | cycles a second |\n|---|---:|\n\
-         | Leasehold, durable | {} |\n| an empty axum handler | {} |\n| ratio | {:.2} |\n\n\
-         One connection, one call at a time: {} cycles a second, p50 of an acquire {:.2} ms.\n\n\
-         | 5,000 acquires a second, steady | reached | p99 ms |\n|---|---:|---:|\n",
-        number(ours),
-        number(empty),
-        ours / empty.max(1e-9),
-        number(http.alone.0),
-        http.alone.1,
-    );
-    for (who, reached, p99) in &http.steady {
-        let _ = writeln!(text, "| {} | {} | {p99:.2} |", who.name(), number(*reached));
+fn over_http(http: &HttpFigures) -> (String, String) {
+    let mut text = "| acquire and release | cycles a second | spread | p50 ms | p99 ms | p99.9 ms | Leasehold is |\n|---|---:|---|---:|---:|---:|---|\n".to_owned();
+    let times = |peer| format!("{:.2} × this", http.leasehold.times(peer).of_medians);
+    text.push_str(&row("Leasehold, 64 connections", &http.leasehold, ""));
+    text.push_str(&row("an empty axum handler, 64 connections", &http.empty, &times(&http.empty)));
+    text.push_str(&row("Redis, synced, with token, 64 connections", &http.redis, &times(&http.redis)));
+    text.push_str(&row("Leasehold, 1 connection", &http.alone, ""));
+    for (who, summary) in &http.steady {
+        text.push_str(&row(&format!("{}, 5,000 a second, steady", who.name()), summary, ""));
     }
+    ("JSON over HTTP".to_owned(), text)
 }
 
-fn grown(growth: &Growth, text: &mut String) {
-    text.push_str("\n### Growth: 16 tasks acquire and release beside …\n\n| beside | cycles a second | p99.9 ms | cost |\n|---|---:|---:|---:|\n");
-    let parts = [("held locks", &growth.held), ("sessions", &growth.sessions), ("waiters", &growth.waiters)];
-    for (what, figures) in parts {
-        let first = figures.first().map_or(0.0, |(_, rate, _)| *rate);
-        for (size, rate, p999) in figures {
-            let cost = first / rate.max(1e-9);
-            let size = number(*size as f64);
-            let _ = writeln!(text, "| {size} {what} | {} | {p999:.2} | {cost:.2} × |", number(*rate));
+fn grown(growth: &Growth) -> (String, String) {
+    let mut text =
+        "| | a second | p99.9 ms | time | server's processor | its cost |\n|---|---:|---:|---:|---:|---:|\n"
+            .to_owned();
+    let parts = [
+        ("cycles beside", "held locks", &growth.held),
+        ("cycles beside", "sessions", &growth.sessions),
+        ("cycles beside", "waiters of another lock", &growth.waiters),
+        ("hand-offs among", "who want one lock", &growth.queue),
+    ];
+    for (how, what, steps) in parts {
+        let Some(first) = steps.first() else { continue };
+        for step @ Step { size, summary, cpu_us } in steps {
+            let _ = writeln!(
+                text,
+                "| {how} {} {what} | {} | {:.2} | {:.2} × | {cpu_us:.1} µs | {:.2} × |",
+                number(*size as f64),
+                number(summary.median()),
+                summary.latency.p999,
+                step.time_cost(first),
+                step.cpu_cost(first),
+            );
         }
     }
+    ("Growth".to_owned(), text)
 }
 
-fn shielded(shield: &Shield, text: &mut String) {
-    let _ = write!(
-        text,
-        "\n### The shield: {} writers change one PostgreSQL row\n\n| | wasted writes | database CPU | took | a second |\n|---|---:|---:|---:|---:|\n",
-        number(shield.writers as f64)
-    );
+fn shielded(shield: &Shield) -> (String, String) {
+    let mut text =
+        "| | wasted writes | database CPU | took | completions a second |\n|---|---:|---:|---:|---:|\n"
+            .to_owned();
     for (how, way) in
         [("conditional writes alone", &shield.alone), ("under a lock, with a fence", &shield.shielded)]
     {
-        let seconds = way.took.as_secs_f64();
         let _ = writeln!(
             text,
-            "| {how} | {} | {:.2} s | {seconds:.2} s | {} |",
-            number(way.wasted as f64),
-            way.cpu.as_secs_f64(),
-            number(shield.writers as f64 / seconds.max(1e-9)),
+            "| {how} | {} | {:.2} s | {:.2} s | {} |",
+            number(way.wasted),
+            way.cpu_seconds,
+            way.seconds,
+            number(shield.writers as f64 / way.seconds.max(1e-9)),
         );
     }
+    (format!("The shield: {} writers change one PostgreSQL row", number(shield.writers as f64)), text)
 }
 
-fn beside_a_snapshot(snapshots: &Snapshots, text: &mut String) {
-    let _ = write!(
-        text,
-        "\n### A snapshot of {} held locks, which took {} s\n\n| acquires by 16 tasks | p50 ms | p99 ms | p99.9 ms |\n|---|---:|---:|---:|\n",
-        number(snapshots.held as f64),
-        snapshots.turns
-    );
-    for (when, measured) in [("while it is made", &snapshots.during), ("without one", &snapshots.without)] {
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| measured.latency_ms(quantile));
+fn beside_a_snapshot(snapshots: &Snapshots) -> (String, String) {
+    let mut text = "| acquires by 16 tasks | p50 ms | p99 ms | p99.9 ms |\n|---|---:|---:|---:|\n".to_owned();
+    for (when, latency) in [("while it is made", &snapshots.during), ("without one", &snapshots.without)] {
+        let Latency { p50, p99, p999 } = latency;
         let _ = writeln!(text, "| {when} | {p50:.2} | {p99:.2} | {p999:.2} |");
     }
+    let held = number(snapshots.held as f64);
+    (format!("A snapshot of {held} held locks, made within {} s", snapshots.turns), text)
 }
 
 /// A whole number with separators.
