@@ -241,3 +241,6 @@ pub fn every_life_has_one_timer(table: &LockTable) -> Check {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;
