@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
-use leasehold_journal::remote::{
-    ChunkCheck, Marks, StoredChunks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
-};
+use leasehold_journal::remote::{ChunkCheck, Marks, StoredChunks, head_of, missing_chunk, pointer_of};
 use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -73,13 +71,8 @@ impl StoredChunks for EtcdReader {
         let id = current.ok_or(ReadError::Replaced)?.id;
         let key = self.keys.chunk(snapshot.at.slot, &id, index);
         let answer = self.read(vec![get(&self.keys.snapshot), get(&key)]).await?;
-        match (answer.value(1), answer.value(0).and_then(|bytes| Pointer::decode(bytes))) {
-            (Some(chunk), _) => Ok(chunk.clone()),
-            (None, Some(now)) if now.id == id => {
-                Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing")))
-            }
-            _ => Err(ReadError::Replaced),
-        }
+        let now = answer.value(0).and_then(|bytes| Pointer::decode(bytes));
+        answer.value(1).cloned().ok_or_else(|| missing_chunk(snapshot, index, id, now.as_ref()))
     }
 }
 
@@ -99,20 +92,10 @@ impl Reader for EtcdReader {
         let marks = [get(&self.keys.identity), get(&self.keys.low), get(&self.keys.tail)];
         let wanted = marks.into_iter().chain([range(&first, &end, SLOTS_PER_READ)]).collect();
         let answer = self.read(wanted).await?;
-        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
+        let Some(marks) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
             return Ok(Slots::Found(Vec::new()));
         };
-        if from.0 <= low {
-            return Ok(Slots::Compacted { oldest: Slot(low).next() });
-        }
-        if from > tail.slot {
-            return Ok(Slots::Found(Vec::new()));
-        }
-        let found: Vec<_> = answer.read(3).iter().map_while(|kv| self.committed(kv)).collect();
-        if found.is_empty() {
-            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
-        }
-        whole_prefix(from, found).map(Slots::Found)
+        marks.slots(from, |_| answer.read(3).iter().map_while(|kv| self.committed(kv)).collect())
     }
 
     async fn head(&mut self) -> Result<Head, ReadError> {

@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
-use leasehold_journal::remote::{
-    ChunkCheck, Marks, StoredChunks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
-};
+use leasehold_journal::remote::{ChunkCheck, Marks, StoredChunks, head_of, missing_chunk, pointer_of};
 use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -61,13 +59,8 @@ impl StoredChunks for RedisReader {
         let id = current.ok_or(ReadError::Replaced)?.id;
         let chunk = keys::chunk(snapshot.at.slot, &id, index);
         let answer = self.read(vec![Field::head(SNAPSHOT), chunk]).await?;
-        match (answer.value(1), answer.value(0).and_then(|bytes| Pointer::decode(bytes))) {
-            (Some(chunk), _) => Ok(chunk.clone()),
-            (None, Some(now)) if now.id == id => {
-                Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing")))
-            }
-            _ => Err(ReadError::Replaced),
-        }
+        let now = answer.value(0).and_then(|bytes| Pointer::decode(bytes));
+        answer.value(1).cloned().ok_or_else(|| missing_chunk(snapshot, index, id, now.as_ref()))
     }
 }
 
@@ -87,21 +80,13 @@ impl Reader for RedisReader {
         let mut fields = vec![Field::head(IDENTITY), Field::head(LOW), Field::head(TAIL)];
         fields.extend(wanted.clone().map(keys::slot));
         let answer = self.read(fields).await?;
-        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
+        let Some(marks) = Marks::of([0, 1, 2].map(|index| answer.value(index)))? else {
             return Ok(Slots::Found(Vec::new()));
         };
-        if from.0 <= low {
-            return Ok(Slots::Compacted { oldest: Slot(low).next() });
-        }
-        if from > tail.slot {
-            return Ok(Slots::Found(Vec::new()));
-        }
-        let stored = wanted.take_while(|slot| *slot <= tail.slot).zip(answer.values_from(3));
-        let found: Vec<_> = stored.map_while(|(slot, bytes)| decode_slot(slot, bytes?)).collect();
-        if found.is_empty() {
-            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
-        }
-        whole_prefix(from, found).map(Slots::Found)
+        marks.slots(from, |tail| {
+            let stored = wanted.take_while(|slot| *slot <= tail.slot).zip(answer.values_from(3));
+            stored.map_while(|(slot, bytes)| decode_slot(slot, bytes?)).collect()
+        })
     }
 
     async fn head(&mut self) -> Result<Head, ReadError> {

@@ -3,9 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
-use leasehold_journal::remote::{
-    ChunkCheck, Marks, StoredChunks, damaged_slot, damaged_snapshot, head_of, pointer_of, whole_prefix,
-};
+use leasehold_journal::remote::{ChunkCheck, Marks, StoredChunks, head_of, missing_chunk, pointer_of};
 use leasehold_journal::{Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
@@ -67,14 +65,9 @@ impl StoredChunks for ZookeeperReader {
         let current = self.pointer().await?.filter(|pointer| pointer.info == *snapshot);
         let id = current.ok_or(ReadError::Replaced)?.id;
         let path = self.connector.paths.chunk(snapshot.at.slot, &id, index);
-        if let Some(chunk) = data(&self.read(&[&path]).await?, 0) {
-            return Ok(chunk.clone());
-        }
-        match self.pointer().await? {
-            Some(now) if now.id == id => {
-                Err(damaged_snapshot(snapshot, &format!("chunk {index} is missing")))
-            }
-            _ => Err(ReadError::Replaced),
+        match data(&self.read(&[&path]).await?, 0) {
+            Some(chunk) => Ok(chunk.clone()),
+            None => Err(missing_chunk(snapshot, index, id, self.pointer().await?.as_ref())),
         }
     }
 }
@@ -97,23 +90,17 @@ impl Reader for ZookeeperReader {
         let nodes: Vec<_> = wanted.iter().map(|slot| paths.slot(*slot)).collect();
         let stored = self.read(&nodes.iter().map(String::as_str).collect::<Vec<_>>()).await?;
         let marks = self.read(&[&paths.identity, &paths.low, &paths.tail]).await?;
-        let Some(Marks { low, tail }) = Marks::of([0, 1, 2].map(|index| data(&marks, index)))? else {
+        let Some(marks) = Marks::of([0, 1, 2].map(|index| data(&marks, index)))? else {
             return Ok(Slots::Found(Vec::new()));
         };
-        if from.0 <= low {
-            return Ok(Slots::Compacted { oldest: Slot(low).next() });
-        }
         let decode = |(slot, node): (&Slot, &Option<(Bytes, i32)>)| decode_slot(*slot, &node.as_ref()?.0);
-        let found: Vec<_> = wanted.iter().zip(&stored).map_while(decode).collect();
+        let mut found: Vec<_> = wanted.iter().zip(&stored).map_while(decode).collect();
         // Nothing was there, and the tail is past it: appended between the two reads, or damaged. Look once more.
-        if found.is_empty() && from <= tail.slot {
+        if found.is_empty() && from <= marks.tail.slot {
             let again = self.read(&[&nodes[0]]).await?;
-            let first = data(&again, 0).and_then(|bytes| decode_slot(from, bytes));
-            let first =
-                first.ok_or_else(|| damaged_slot(from, "it is before the tail but cannot be read"))?;
-            return whole_prefix(from, vec![first]).map(Slots::Found);
+            found.extend(data(&again, 0).and_then(|bytes| decode_slot(from, bytes)));
         }
-        if found.is_empty() { Ok(Slots::Found(found)) } else { whole_prefix(from, found).map(Slots::Found) }
+        marks.slots(from, |_| found)
     }
 
     async fn head(&mut self) -> Result<Head, ReadError> {

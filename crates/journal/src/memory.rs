@@ -153,6 +153,11 @@ impl MemoryJournal {
         }
     }
 
+    /// Whether somebody waits for the end of the pause.
+    pub fn is_waited_for(&self) -> bool {
+        !self.lock().wakers.is_empty()
+    }
+
     /// Sets what [`crate::Writer::room`] answers.
     pub fn set_room(&self, room: Room) {
         self.lock().room = room;

@@ -12,7 +12,7 @@ mod own_tail;
 pub mod record;
 mod snapshots;
 
-pub use chunks::{ChunkCheck, StoredChunks};
+pub use chunks::{ChunkCheck, StoredChunks, missing_chunk};
 pub use damage::{Damage, find_damage};
 pub use fill::{Filling, fill, filled_by_another, not_empty};
 pub use marks::{Marks, head_of, pointer_of};
@@ -94,18 +94,24 @@ pub fn damaged_snapshot(snapshot: &SnapshotInfo, detail: &str) -> ReadError {
     ReadError::Corrupt { place: format!("snapshot at slot {}", snapshot.at.slot), detail: detail.to_owned() }
 }
 
+/// Said of a slot that must be there.
+const UNREADABLE: &str = "it is before the tail but cannot be read";
+
 /// What of these slots follows each other from `from` on, each being what its hash says (J9, J12).
 ///
 /// # Errors
 /// The first one already is missing or damaged. A damaged one further on ends what is found: it is named when it is
 /// asked for.
 pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committed>, ReadError> {
+    if found.is_empty() {
+        return Err(damaged_slot(from, UNREADABLE));
+    }
     let mut wanted = (from, None);
     for index in 0..found.len() {
         let committed = &found[index];
         let (slot, before) = wanted;
         let detail = if committed.batch.slot != slot {
-            "it is before the tail but cannot be read"
+            UNREADABLE
         } else if before.is_some_and(|hash| hash != committed.batch.prev_hash)
             || committed.hash != chain(&committed.batch, committed.epoch)
         {

@@ -4,7 +4,16 @@ use async_trait::async_trait;
 use bytes::Bytes;
 
 use super::damaged_snapshot;
+use super::record::Pointer;
 use crate::{ReadError, SnapshotHasher, SnapshotInfo};
+
+/// Why a chunk of the snapshot with this id is not there: the present pointer is to another one, or it is damaged.
+pub fn missing_chunk(snapshot: &SnapshotInfo, index: u32, id: [u8; 16], now: Option<&Pointer>) -> ReadError {
+    match now {
+        Some(now) if now.id == id => damaged_snapshot(snapshot, &format!("chunk {index} is missing")),
+        _ => ReadError::Replaced,
+    }
+}
 
 /// Where a reader finds the chunks of snapshots.
 #[async_trait]

@@ -1,9 +1,11 @@
 //! The small values beside the slots, as a key-value engine gives them back.
 
 use bytes::Bytes;
+use leasehold_types::Slot;
 
 use super::record::{Holder, Identity, Pointer, Stage, decode_number, decode_tail};
-use crate::{Head, ReadError, Tail};
+use super::whole_prefix;
+use crate::{Committed, Head, ReadError, Slots, Tail};
 
 /// A value as read; `None` if there is none.
 type Value<'a> = Option<&'a Bytes>;
@@ -29,6 +31,20 @@ impl Marks {
         let low = low.and_then(|bytes| decode_number(bytes)).ok_or_else(|| damaged("low"))?;
         let tail = tail.and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
         Ok(Some(Self { low, tail }))
+    }
+
+    /// The slots from `from` on, within the marks; `found` gives those that were read, up to the tail.
+    ///
+    /// # Errors
+    /// The first one must be there, and is missing or damaged.
+    pub fn slots(self, from: Slot, found: impl FnOnce(Tail) -> Vec<Committed>) -> Result<Slots, ReadError> {
+        if from.0 <= self.low {
+            return Ok(Slots::Compacted { oldest: Slot(self.low).next() });
+        }
+        if from > self.tail.slot {
+            return Ok(Slots::Found(Vec::new()));
+        }
+        whole_prefix(from, found(self.tail)).map(Slots::Found)
     }
 }
 
@@ -85,6 +101,15 @@ mod tests {
         assert_eq!(Marks::of([Some(&whole), Some(&low), Some(&tail)]), Ok(Some(marks)));
         assert!(matches!(head_of([None, None, None, None]), Err(ReadError::Unavailable(_))));
         assert_eq!(pointer_of([Some(&whole), Some(&Bytes::new())]), Ok(None));
+    }
+
+    #[test]
+    fn what_lies_outside_of_the_marks_is_not_looked_for() {
+        let marks = Marks { low: 2, tail: Tail { slot: Slot(4), ..Tail::default() } };
+        let unread = |_| panic!("nothing is read there");
+        assert_eq!(marks.slots(Slot(2), unread), Ok(Slots::Compacted { oldest: Slot(3) }));
+        assert_eq!(marks.slots(Slot(5), unread), Ok(Slots::Found(Vec::new())));
+        assert!(matches!(marks.slots(Slot(3), |_| Vec::new()), Err(ReadError::Corrupt { .. })));
     }
 
     #[test]
