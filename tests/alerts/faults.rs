@@ -218,6 +218,19 @@ async fn a_fence_reports_an_old_token() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_holder_renews_what_is_anothers_by_now() {
+    let server = TestServer::start().await;
+    let address = server.address();
+    let old = acquire(address, "jobs/a", 60_000).await;
+    server.expire("jobs/a").await;
+    acquire(address, "jobs/a", 60_000).await;
+    let before = page(address).await;
+    assert_eq!(renew(address, &old).await.status, 410);
+    until_counted(address, "lock_dual_owner_suspected_total{tenant=\"default\",prefix=\"jobs\"} 1").await;
+    assert_fires("DualOwner", &[&before], &[&page(address).await], Course::Step);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_stale_writer_at_a_fence_also_while_renewals_are_late() {
     let (server, fenced) = (TestServer::start().await, Fenced::start().await);
     acquire(server.address(), "jobs/a", 60_000).await;

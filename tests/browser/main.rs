@@ -39,6 +39,11 @@ fn a_lock_taken_elsewhere_appears_by_itself() {
 }
 
 #[test]
+fn filters_show_what_wants_a_look() {
+    scenario("filters_show_what_wants_a_look");
+}
+
+#[test]
 fn a_lock_is_taken_away_only_with_name_and_reason() {
     scenario("a_lock_is_taken_away_only_with_name_and_reason");
 }

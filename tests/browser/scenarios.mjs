@@ -110,6 +110,30 @@ const scenarios = {
     assert.deepEqual(page.complaints, []);
   },
 
+  async filters_show_what_wants_a_look(browser) {
+    const { leaseId } = await acquire("jobs/late", "slow");
+    await post(`/v1/locks/${leaseId}/renew`, { missed: 2, lastError: "timed out", maxGapMs: 9000 });
+    await acquire("jobs/light", "cache", { class: "efficiency" });
+    await acquire("jobs/fenced", "writer");
+    await post("/v1/fences/report", { prefix: "jobs/fenced", enforces: true });
+    const page = await open(browser);
+    const shown = () => page.locator("tbody th a").allInnerTexts();
+    const wanted = { failing: ["jobs/late"], unfenced: ["jobs/late"], long: [] };
+    await visit(page, "locks");
+    await page.getByRole("link", { name: "jobs/light" }).waitFor();
+    assert.deepEqual(await shown(), ["jobs/fenced", "jobs/late", "jobs/light"]);
+    for (const [filter, names] of Object.entries(wanted)) {
+      await page.locator(`#only-${filter}`).click();
+      await until(`${filter} shows ${names}`, async () => (await shown()).join() === names.join());
+      await page.locator(`#only-${filter}`).click();
+      await until("all are shown again", async () => (await shown()).length === 3);
+    }
+    await visit(page, "resource/jobs%2Flate");
+    await page.getByText("missed 2; longest gap 9").waitFor();
+    await page.getByText("timed out").waitFor();
+    assert.deepEqual(page.complaints, []);
+  },
+
   async a_lock_is_taken_away_only_with_name_and_reason(browser) {
     const { fencingToken } = await acquire("billing/acme", "stuck");
     const page = await open(browser);

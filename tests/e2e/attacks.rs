@@ -1,6 +1,7 @@
 //! Attacks that a server on a network has to shrug off: slow connections (F15), floods of bytes and frames (F16), ten times
 //! the load it can carry (F18), and a log that nobody reads (F19).
 
+use std::cell::Cell;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Command, Stdio};
@@ -43,36 +44,36 @@ fn p99(http: &mut Http, lease: &str) -> Duration {
     (0..5).map(|_| window(http)).min().unwrap()
 }
 
-/// What came of one measurement.
-struct Measured {
-    ratio: f64,
-    /// As promised.
-    kept: bool,
-    /// Not as promised, but no more than what a busy machine does to it.
-    bearable: bool,
-}
-
-/// Measures until the promise is kept. What else the machine does between two measurements makes single ratios worse;
-/// an attack that costs too much makes all of them. On a machine that is busy all the time the last one must be bearable;
-/// by hand (`LEASEHOLD_STRICT`) that is not enough.
-fn is_kept_once(what: &str, promised: &str, mut measure: impl FnMut() -> Measured) {
+/// Measures until the promise is kept, by a ratio of times. What else the machine does between two measurements makes single
+/// ratios worse; an attack that costs too much makes all of them. On a machine that is busy all the time no ratio of times
+/// says anything: there the same promise must hold for the processor time of the server, which nobody else can take (`cost`,
+/// which has to stay below `most_cost`). By hand (`LEASEHOLD_STRICT`) that is not enough.
+fn is_kept_once(
+    what: &str,
+    promised: &str,
+    mut measure: impl FnMut() -> (f64, bool),
+    (cost, most_cost): (impl FnOnce() -> f64, f64),
+) {
     let mut seen = Vec::new();
-    for last in [false, false, false, false, false, true] {
-        let Measured { ratio, kept, bearable } = measure();
+    for _ in 0..6 {
+        let (ratio, kept) = measure();
         seen.push(ratio);
-        let accepted = kept || (last && bearable && std::env::var_os("LEASEHOLD_STRICT").is_none());
-        if accepted {
+        if kept {
             println!("{what}: {ratio:.2}, promised {promised}, seen {seen:.2?}");
             return;
         }
     }
-    panic!("{what}: promised {promised}, measured {seen:.2?}");
+    assert!(
+        std::env::var_os("LEASEHOLD_STRICT").is_none(),
+        "{what}: promised {promised}, measured {seen:.2?}"
+    );
+    let cost = cost();
+    println!("{what}: promised {promised}, measured {seen:.2?}; {cost:.2} times the processor time");
+    assert!(cost < most_cost, "{what}: {seen:.2?}, and {cost:.2} times the processor time");
 }
 
 /// Below this a ratio says more of the machine than of us.
 const GRAIN: Duration = Duration::from_millis(5);
-/// What a busy machine may make of a renewal by itself.
-const BEARABLE: Duration = Duration::from_millis(500);
 
 #[test]
 fn five_hundred_slow_connections_slow_nobody_down() {
@@ -81,15 +82,36 @@ fn five_hundred_slow_connections_slow_nobody_down() {
     let (mut http, lease) = (server.http(), Seed::from_env(15).uuid());
     http.acquire("held", &lease, 600_000).unwrap();
     let (mut before, mut during) = (Duration::MAX, Duration::MAX);
-    is_kept_once("p99 beside 500 slow connections", "below 2 times that without", || {
+    let measure = || {
         // The best of all so far: whatever else the machine does makes a renewal slower, never faster.
         before = before.min(p99(&mut http, &lease)).max(GRAIN);
         let slow = slow_connections(&server, 500);
         during = during.min(p99(&mut http, &lease));
         drop(slow);
         let ratio = during.as_secs_f64() / before.as_secs_f64();
-        Measured { ratio, kept: ratio < 2.0, bearable: during < BEARABLE }
-    });
+        (ratio, ratio < 2.0)
+    };
+    let cost = || {
+        let alone = renewal_cost(&server, &lease);
+        let _slow = slow_connections(&server, 500);
+        renewal_cost(&server, &lease) / alone
+    };
+    is_kept_once("p99 beside 500 slow connections", "below 2 times that without", measure, (cost, 2.0));
+}
+
+/// Processor time of the server for a renewal, in seconds: the least of three measurements.
+fn renewal_cost(server: &Server, lease: &str) -> f64 {
+    // Many, since processor time is counted in hundredths of a second.
+    const RENEWALS: u32 = 4_000;
+    let mut http = server.http();
+    let cost = |http: &mut Http| {
+        let before = server.processor_time();
+        for _ in 0..RENEWALS {
+            assert_eq!(http.post(&format!("/v1/locks/{lease}/renew"), &json!({})).unwrap().status, 200);
+        }
+        (server.processor_time() - before).as_secs_f64() / f64::from(RENEWALS)
+    };
+    (0..3).map(|_| cost(&mut http)).fold(f64::MAX, f64::min)
 }
 
 /// Connections that never come to an end: without a first byte, in the head, in the body, in the answer.
@@ -232,9 +254,16 @@ fn floods_of_frames_end_their_connection_and_nothing_else() {
     });
 }
 
-/// Cycles of acquire and release by so many clients, and how many of them came through in a second.
-fn goodput(server: &Server, clients: usize, length: Duration) -> f64 {
-    let (done, watch) = (AtomicU64::new(0), Stopwatch::start());
+/// What so many clients that acquire and release get done.
+struct Goodput {
+    /// Whole cycles in a second.
+    rate: f64,
+    /// Processor time of the server for one, in seconds.
+    cost: f64,
+}
+
+fn goodput(server: &Server, clients: usize, length: Duration) -> Goodput {
+    let (done, watch, before) = (AtomicU64::new(0), Stopwatch::start(), server.processor_time());
     std::thread::scope(|scope| {
         for client in 0..clients {
             let done = &done;
@@ -254,7 +283,8 @@ fn goodput(server: &Server, clients: usize, length: Duration) -> f64 {
             });
         }
     });
-    done.load(Relaxed) as f64 / watch.elapsed().as_secs_f64()
+    let (done, spent) = (done.load(Relaxed) as f64, server.processor_time() - before);
+    Goodput { rate: done / watch.elapsed().as_secs_f64(), cost: spent.as_secs_f64() / done }
 }
 
 #[test]
@@ -282,11 +312,16 @@ fn ten_times_the_load_loses_no_live_session() {
         });
         // The sessions are renewed all the time, also when this fails.
         let _over = StopOnDrop(&over);
-        is_kept_once("goodput at 10 times the load", "at least 0.8 of the peak", || {
+        let least = Cell::new((f64::MAX, f64::MAX));
+        let measure = || {
             let peak = goodput(&server, 8, Duration::from_secs(2));
-            let ratio = goodput(&server, 80, Duration::from_secs(3)) / peak;
-            Measured { ratio, kept: ratio >= 0.8, bearable: ratio > 0.2 }
-        });
+            let over = goodput(&server, 80, Duration::from_secs(3));
+            least.set((least.get().0.min(peak.cost), least.get().1.min(over.cost)));
+            let ratio = over.rate / peak.rate;
+            (ratio, ratio >= 0.8)
+        };
+        let cost = || least.get().1 / least.get().0;
+        is_kept_once("goodput at 10 times the load", "at least 0.8 of the peak", measure, (cost, 1.0 / 0.8));
     });
     assert!(renewals.load(Relaxed) >= 20, "every session was renewed");
     assert_eq!(server.http().get("/v1/sessions").unwrap().json()["sessions"].as_array().unwrap().len(), 20);

@@ -18,6 +18,7 @@ mod malformed;
 mod restart;
 mod retries;
 mod schema;
+mod settings;
 mod stall;
 mod traces;
 mod waiters;

@@ -39,8 +39,7 @@ fn bench_until(args: &str, good: impl Fn(&Value) -> bool) -> bool {
 fn bench(args: &str) -> Value {
     let args = args.split(' ').chain(["--own-server", "--output", "json"]);
     let output = Command::new(binary::path()).arg("bench").args(args).output().unwrap();
-    let (told, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{told}{errors}");
-    println!("{}", told.trim());
-    serde_json::from_str(&told).unwrap()
+    let figures = crate::figures(&output);
+    println!("{figures}");
+    figures
 }

@@ -39,10 +39,18 @@ const DRILLS: &[Drill] = &[
     Drill {
         name: "full-disk",
         argument: "SEED",
-        about: "a full disk, failing writes and a stuck one, on the real binary",
+        about: "a full disk, and a server that stands still for three ttls, on the real binary (F5)",
         variable: "LEASEHOLD_SEED",
         default: "1",
         line: || whole("e2e", &["full_disk::".into(), "stall::".into()]),
+    },
+    Drill {
+        name: "failing-disk",
+        argument: "SEED",
+        about: "each write, sync and rename of the embedded journal fails once, on a simulated disk (F5)",
+        variable: "LEASEHOLD_SEED",
+        default: "1",
+        line: || Line::cargo("test -p leasehold-journal-wal --test faults -- --nocapture"),
     },
     Drill {
         name: "clock-steps",
@@ -83,6 +91,17 @@ const DRILLS: &[Drill] = &[
         variable: "LEASEHOLD_FUZZ_SECONDS",
         default: "60",
         line: || Line::cargo("test --release -p leasehold-sim --test malformed -- --nocapture"),
+    },
+    Drill {
+        name: "neighbours",
+        argument: "ROUNDS",
+        about: "one tenant's flood, and a quiet tenant's p99 beside it and alone, in turns; on a quiet machine",
+        variable: "LEASEHOLD_ROUNDS",
+        default: "5",
+        line: || {
+            let line = whole("figures", &["neighbours::".into()]);
+            line.env("LEASEHOLD_STRICT", "1").env("LEASEHOLD_SECONDS", "5")
+        },
     },
     Drill {
         name: "run",

@@ -79,12 +79,15 @@ pub enum Command {
     AddCredential(AddCredential),
     /// Take that back.
     RevokeCredential(RevokeCredential),
-    /// Note the policies and quotas that a node serves with, if they changed. The node's own: nobody asks it from outside.
+    /// Serve with these quotas from now on, and note them and the policies, if they changed. The node's own: nobody asks it
+    /// from outside.
     NoteSettings {
         /// Whose settings, and what they are: spelled out in the reason.
         operator: Operator,
         /// Nothing is declared, which is not worth noting unless something was.
         is_default: bool,
+        /// How much each tenant may have.
+        quotas: crate::Quotas,
     },
     /// Ask without changing anything.
     Query(Query),
@@ -299,6 +302,8 @@ pub enum Query {
         /// At most so many.
         page_size: usize,
     },
+    /// Who has the resource of a lease that has ended.
+    Successor(LeaseId),
     /// What the tenant has.
     Usage,
     /// Recompute the audit chain.

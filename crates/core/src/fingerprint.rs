@@ -50,6 +50,11 @@ impl AskedFor {
         }
     }
 
+    /// Whether it surely was exclusive; of the hashed ones that cannot be told.
+    pub(crate) fn is_exclusive(self) -> bool {
+        matches!(self, Self::InSession { is_shared: false, .. } | Self::Alone { is_shared: false, .. })
+    }
+
     /// The fingerprint, for this resource.
     pub(crate) fn fingerprint(self, resource: &ResourceKey) -> u64 {
         let plain = |is_shared: bool, class| {

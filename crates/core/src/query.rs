@@ -3,15 +3,15 @@
 use std::ops::Bound;
 
 use leasehold_types::{
-    FencingToken, LeaseId, Now, Permit, ResourceKey, ResourceName, SessionId, TenantName, limits,
+    FencingToken, LeaseId, Mode, Now, Permit, ResourceKey, ResourceName, SessionId, TenantName, limits,
 };
 
 use crate::clocks::LifeIx;
 use crate::command::{LockCursor, LockFilter, Query};
 use crate::journaled::name_of;
-use crate::lease::{LeaseIx, SessionIx};
+use crate::lease::{Lease, LeaseIx, SessionIx};
 use crate::queue::Queue;
-use crate::reply::{Explained, LeaseView, LocksPage, Refusal, Reply, SessionView, WaiterView};
+use crate::reply::{Explained, LeaseView, LocksPage, Refusal, Reply, SessionView, Successor, WaiterView};
 use crate::resource::Resource;
 use crate::table::LockTable;
 
@@ -22,6 +22,7 @@ impl LockTable {
             Query::Locks(filter) => Reply::Locks(self.list_locks(tenant, &filter, now)),
             Query::Explain(resource) => Reply::Explained(Box::new(self.explain(tenant, resource, now))),
             Query::Validate { resource, token, permit } => self.validate(tenant, &resource, token, permit),
+            Query::Successor(id) => Reply::Successor(self.successor(tenant, id).map(Box::new)),
             Query::Session(id) => self.show_session(tenant, id, now),
             Query::Sessions { after, page_size } => self.list_sessions(tenant, after, page_size, now),
             Query::Audit { resource, after, page_size } => {
@@ -185,6 +186,17 @@ impl LockTable {
         let current =
             holders.any(|lease| lease.token() == token && (permit.is_none() || lease.permit() == permit));
         Reply::Validated { current, last_token: self.last_token_of(known) }
+    }
+
+    /// Who holds what this ended lease held, unless both may hold it. Of a semaphore nothing is told: which permit the
+    /// ended lease had is not remembered.
+    fn successor(&self, tenant: &TenantName, id: LeaseId) -> Option<Successor> {
+        let was = self.ended_lease_of(tenant.as_str(), id)?.was.as_ref()?;
+        let holders = self.journaled.resource(&was.resource)?.holders();
+        let newer = holders.map(|ix| self.journaled.leases.get(ix)).filter(|lease| lease.token() > was.token);
+        let excluded = newer.filter(|lease| was.asked_for.is_exclusive() || lease.mode() == Mode::Exclusive);
+        let token = excluded.map(Lease::token).max()?;
+        Some(Successor { resource: name_of(&was.resource), ended: was.token, token })
     }
 
     fn show_session(&self, tenant: &TenantName, id: SessionId, now: Now) -> Reply {

@@ -103,6 +103,8 @@ pub enum Reply {
         /// The largest token given for this resource that is still known.
         last_token: Option<FencingToken>,
     },
+    /// Answer to [`crate::Query::Successor`]; `None` while nobody is in the way of the one whose lease ended.
+    Successor(Option<Box<Successor>>),
     /// Answer to [`crate::Query::Session`].
     Session(Box<SessionView>),
     /// Answer to [`crate::Query::Sessions`].
@@ -123,6 +125,17 @@ pub enum Reply {
     AuditVerified(AuditVerified),
     /// A lawful no.
     Refused(Refusal),
+}
+
+/// A resource that was granted anew, to the exclusion of whoever had it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Successor {
+    /// Which.
+    pub resource: ResourceName,
+    /// The token of the lease that has ended.
+    pub ended: FencingToken,
+    /// The newest that is held now.
+    pub token: FencingToken,
 }
 
 /// A grant.

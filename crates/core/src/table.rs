@@ -223,7 +223,8 @@ impl LockTable {
             Command::RevokeCredential(revoke) => {
                 Some(self.revoke_credential(revoke, identity, now, &mut out))
             }
-            Command::NoteSettings { operator, is_default } => {
+            Command::NoteSettings { operator, is_default, quotas } => {
+                self.set_quotas(quotas);
                 Some(self.note_settings(operator, is_default, now, &mut out))
             }
             Command::Query(query) => Some(self.query(&tenant, query, now)),

@@ -13,7 +13,7 @@ use leasehold_core::{LeaseView, Reply};
 use leasehold_node::Clock;
 use leasehold_types::{Guarantee, TenantName};
 
-use crate::config::Policies;
+use crate::config::{Policies, PolicyBook};
 
 /// How long a report counts: five times what a fence lets pass between two.
 pub(crate) const COUNTS_FOR: Duration = Duration::from_secs(300);
@@ -25,9 +25,9 @@ const RESOURCES: usize = 10_000;
 /// What is known of fences.
 pub(crate) struct Fences {
     clock: Arc<dyn Clock>,
-    policies: Arc<Policies>,
-    /// Whether anything was ever reported or declared: grants are many, and most servers know no fence.
-    any: AtomicBool,
+    policies: PolicyBook,
+    /// Whether anything was ever reported: grants are many, and most servers know no fence.
+    any_reported: AtomicBool,
     reports: RwLock<Reports>,
 }
 
@@ -47,9 +47,8 @@ struct Reported {
 }
 
 impl Fences {
-    pub(crate) fn new(clock: Arc<dyn Clock>, policies: Arc<Policies>) -> Self {
-        let any = AtomicBool::new(!policies.is_empty());
-        Self { clock, policies, any, reports: RwLock::default() }
+    pub(crate) fn new(clock: Arc<dyn Clock>, policies: PolicyBook) -> Self {
+        Self { clock, policies, any_reported: AtomicBool::new(false), reports: RwLock::default() }
     }
 
     /// Takes note of a report. Whether it makes grants under its prefix say `fenced`.
@@ -64,7 +63,7 @@ impl Fences {
         let room = prefixes.len() < PREFIXES || prefixes.contains_key(&report.prefix);
         if room {
             prefixes.insert(report.prefix.clone(), Reported { at: now, enforces: report.enforces });
-            self.any.store(true, Relaxed);
+            self.any_reported.store(true, Relaxed);
         }
         room && report.enforces
     }
@@ -80,7 +79,7 @@ impl Fences {
             rejections: 0,
         };
         let mut known = BTreeMap::new();
-        for (prefix, kind) in self.policies.fences() {
+        for (prefix, kind) in self.policies.now().fences() {
             let fence = KnownFence { declared: Some(kind.to_owned()), ..unknown(prefix) };
             known.insert(prefix.to_owned(), fence);
         }
@@ -112,7 +111,7 @@ impl Fences {
 
     /// Says `fenced` in a reply where a durable grant has a fence.
     pub(crate) fn tell(&self, tenant: &TenantName, reply: &mut Reply) {
-        if !self.any.load(Relaxed) {
+        if !self.any_reported.load(Relaxed) && self.policies.with(Policies::is_empty) {
             return;
         }
         let each = |views: &mut [LeaseView]| {
@@ -135,7 +134,7 @@ impl Fences {
     }
 
     fn is_fenced(&self, tenant: &TenantName, name: &str) -> bool {
-        if self.policies.of(name).is_some_and(|policy| policy.fence.is_some()) {
+        if self.policies.with(|policies| policies.of(name).is_some_and(|policy| policy.fence.is_some())) {
             return true;
         }
         let (now, reports) = (self.now(), self.reports.read().unwrap_or_else(PoisonError::into_inner));

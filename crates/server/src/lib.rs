@@ -11,6 +11,7 @@
 
 mod auth;
 mod config;
+mod declarations;
 mod error;
 mod fences;
 mod forwarding;
@@ -23,6 +24,7 @@ pub mod maintenance;
 mod metrics;
 mod observer;
 mod peers;
+mod place;
 mod serve;
 mod server;
 mod signing;
@@ -35,9 +37,9 @@ pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 pub use config::{
     Config, ConfigError, DEFAULT_CLUSTER, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy,
-    InvalidDuration, JournalConfig, JournalUrl, Limits, Policies, Policy, RawConfig, RawJournal, RawLimits,
-    RawPolicy, RawTenant, RawTls, RawTraces, SETTINGS, Setting, TenantLimit, TenantLimits, TlsFiles,
-    TraceSettings, Undeclared, WrittenDuration, settings_table,
+    InvalidDuration, JournalConfig, JournalUrl, Limits, Policies, Policy, PolicyBook, RawConfig, RawJournal,
+    RawLimits, RawPolicy, RawTenant, RawTls, RawTraces, SETTINGS, Setting, TenantLimit, TenantLimits,
+    TlsFiles, TraceSettings, Undeclared, WrittenDuration, settings_table,
 };
 pub use error::ServeError;
 pub use leasehold_core::Operator;

@@ -12,7 +12,8 @@ use tokio::sync::watch;
 use tokio::time::MissedTickBehavior;
 
 use crate::auth::{Access, Tenants, make_first};
-use crate::config::{Config, Declared, patience};
+use crate::config::{Config, patience};
+use crate::declarations::Declarations;
 use crate::error::ServeError;
 use crate::fences::Fences;
 use crate::grpc::Losses;
@@ -37,6 +38,7 @@ pub(crate) struct Parts {
     pub(crate) peers: Arc<Peers>,
     pub(crate) fences: Arc<Fences>,
     pub(crate) signer: Option<Arc<Signer>>,
+    pub(crate) declarations: Arc<Declarations>,
 }
 
 impl Parts {
@@ -84,11 +86,11 @@ impl Parts {
     /// What an active node does first: notes the policies and quotas that it serves with, and lets somebody in, if nobody
     /// may come in yet to a protected server.
     pub(crate) fn let_first_in(&self, handle: Handle) -> impl Future<Output = ()> + Send + use<> {
-        let declared = Declared::of(&self.config);
+        let declarations = Arc::clone(&self.declarations);
         let (clock, data) = (Arc::clone(&self.clock), self.config.data.clone());
         let (protected, is_shared) = (self.config.protected, self.config.journal.is_remote());
         async move {
-            declared.note(&handle).await;
+            declarations.note(&handle).await;
             if protected {
                 make_first(&handle, &*clock, &data, is_shared).await;
             }

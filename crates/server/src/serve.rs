@@ -1,19 +1,21 @@
 //! `leasehold serve`: one call that runs until it is told to stop.
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
-use crate::config::Config;
+use crate::config::{Config, ConfigError};
 use crate::error::ServeError;
 use crate::logs;
 use crate::server::{Components, Server};
 
-/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error; SIGHUP reads certificates and signing keys again. `ready` is called once requests
-/// are answered.
+/// Serves until SIGINT or SIGTERM, on a runtime of its own, logging to standard error. `settings` are asked for at the start
+/// and on SIGHUP, which also reads certificates and signing keys again; of the settings, policies and what tenants may have
+/// count anew.
 ///
 /// # Errors
 /// See [`ServeError`]; its hint says what to do, and [`ServeError::is_refusal`] chooses the exit code.
-pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeError> {
+pub fn serve(settings: impl Fn() -> Result<Config, ConfigError>) -> Result<(), ServeError> {
+    let config = settings()?;
     let log = logs::init(&config.log)?;
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::System)?;
@@ -28,8 +30,7 @@ pub fn serve(config: Config, ready: impl FnOnce(&Server)) -> Result<(), ServeErr
                 return Ok(());
             }
         };
-        ready(&server);
-        run(server, signals).await
+        run(server, signals, settings).await
     });
     // A task that is stuck in the disk must not hold the process up.
     runtime.shutdown_background();
@@ -65,12 +66,16 @@ impl Signals {
     }
 }
 
-async fn run(mut server: Server, mut signals: Signals) -> Result<(), ServeError> {
+async fn run(
+    mut server: Server,
+    mut signals: Signals,
+    settings: impl Fn() -> Result<Config, ConfigError>,
+) -> Result<(), ServeError> {
     let name = loop {
         tokio::select! {
             _ = signals.interrupt.recv() => break "SIGINT",
             _ = signals.terminate.recv() => break "SIGTERM",
-            _ = signals.hang_up.recv() => server.reload(),
+            _ = signals.hang_up.recv() => read_again(&server, settings()),
             reason = server.stopped() => {
                 error!(event = "node_stopped", %reason, "the node stopped by itself");
                 return Err(reason);
@@ -79,4 +84,13 @@ async fn run(mut server: Server, mut signals: Signals) -> Result<(), ServeError>
     };
     info!(event = "shutting_down", signal = name, "shutting down");
     server.shutdown().await
+}
+
+fn read_again(server: &Server, settings: Result<Config, ConfigError>) {
+    server.reload();
+    match settings {
+        // The table is told in its own time: a disk that is stuck must not keep signals from being heard.
+        Ok(config) => drop(tokio::spawn(server.declare(&config))),
+        Err(why) => warn!(event = "settings_not_reloaded", %why, "policies and quotas stay as they were"),
+    }
 }

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use leasehold_journal::Journal;
 use leasehold_node::{Clock, Handle, RealClock, StopReason};
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tracing::info;
 
 use crate::auth::Tenants;
 use crate::config::{Config, ConfigError};
+use crate::declarations::Declarations;
 use crate::error::ServeError;
 use crate::fences::Fences;
 use crate::grpc::Losses;
@@ -22,6 +22,7 @@ use crate::logs::LogSink;
 use crate::metrics::Metrics;
 use crate::observer::ServerObserver;
 use crate::peers::Peers;
+use crate::place::Place;
 use crate::signing::Signer;
 use crate::tls::{Tls, TlsError};
 use crate::traces::Traces;
@@ -59,48 +60,47 @@ pub struct Server {
     tls: Option<Arc<Tls>>,
     traces: Traces,
     signer: Option<Arc<Signer>>,
+    declarations: Arc<Declarations>,
     following: Option<JoinHandle<()>>,
 }
 
 impl Server {
-    /// Opens the journal, starts the node, then listens. A directory that is in use is therefore told before an address
-    /// that is in use.
+    /// Takes the address, opens the journal, starts the node, then listens. An address that is in use is therefore told
+    /// before the journal is touched, and nobody is let in before there is somebody to answer.
     ///
     /// # Errors
     /// See [`ServeError`].
     pub async fn start(config: Config, components: Components) -> Result<Self, ServeError> {
-        let (listen, is_shared) = (config.listen, config.journal.is_remote());
+        let is_shared = config.journal.is_remote();
         if is_shared {
             config.check_address()?;
         }
         let (advertise, scheme) = (config.advertise.clone(), config.scheme());
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(unusable)?.map(Arc::new);
+        let place = Place::take(config.listen)?;
         let parts = parts(config, components)?;
         let traces = parts.traces.clone();
         let signer = parts.signer.clone();
-        // Other nodes are told where this one is before it can be asked anything, so the port must be known first.
-        let early = if is_shared { Some(bind(listen).await?) } else { None };
-        let url = |address| advertise.clone().unwrap_or_else(|| format!("{scheme}://{address}"));
-        let shared_at = early.as_ref().map(|(_, address)| url(*address));
-        let running = parts.open(shared_at.as_deref()).await?;
-        let (listener, address) = match early {
-            Some(bound) => bound,
-            None => match bind(listen).await {
-                Ok(bound) => bound,
-                Err(error) => {
-                    running.shutdown().await;
-                    return Err(error);
-                }
-            },
+        let declarations = Arc::clone(&parts.declarations);
+        let address = place.address;
+        let url = advertise.unwrap_or_else(|| format!("{scheme}://{address}"));
+        let running = parts.open(is_shared.then_some(url.as_str())).await?;
+        let listener = match place.listen() {
+            Ok(listener) => listener,
+            Err(error) => {
+                running.shutdown().await;
+                return Err(error);
+            }
         };
         // Before anybody can ask: whoever starts a protected server finds the first credential where it was promised.
         parts.let_first_in(running.handle()).await;
         let (stop, stopping) = watch::channel(false);
-        let (lives, app) = Lives::new(parts, url(address), &running);
+        let (lives, app) = Lives::new(parts, url, &running);
         let accepting = tokio::spawn(accept::serve(listener, tls.clone(), app.clone(), stopping.clone()));
         let lives = Some(tokio::spawn(lives.keep(running, stopping)));
         let following = tls.clone().map(|tls| tokio::spawn(tls.follow_files()));
-        let server = Self { address, app, stop, lives, accepting, tls, traces, signer, following };
+        let server =
+            Self { address, app, stop, lives, accepting, tls, traces, signer, declarations, following };
         server.announce();
         Ok(server)
     }
@@ -139,6 +139,19 @@ impl Server {
         }
         if let Some(signer) = &self.signer {
             signer.reload();
+        }
+    }
+
+    /// Serves with the policies and the tenants' quotas and rates of these settings from now on; the others are those of
+    /// the start. The future ends when the table knows them, and the audit log has them. It is safe to drop.
+    pub fn declare(&self, config: &Config) -> impl Future<Output = ()> + Send + use<> {
+        let is_new = self.declarations.replace(config);
+        let (declarations, handle) = (Arc::clone(&self.declarations), self.handle());
+        async move {
+            if is_new {
+                info!(event = "settings_reloaded", "policies and quotas were read again");
+                declarations.note(&handle).await;
+            }
         }
     }
 
@@ -185,25 +198,19 @@ impl Drop for Server {
     }
 }
 
-async fn bind(listen: SocketAddr) -> Result<(TcpListener, SocketAddr), ServeError> {
-    let failed = |error| ServeError::Listen { address: listen, error };
-    let listener = TcpListener::bind(listen).await.map_err(failed)?;
-    let address = listener.local_addr().map_err(ServeError::System)?;
-    Ok((listener, address))
-}
-
 fn unusable(error: TlsError) -> ConfigError {
     ConfigError::new("tls", error.to_string())
 }
 
 fn parts(config: Config, components: Components) -> Result<Parts, ConfigError> {
     let Components { journal, clock, log } = components;
-    let metrics = Arc::new(Metrics::new(config.metrics, log.clone()));
+    let metrics = Arc::new(Metrics::new(config.metrics, config.limits.policies.clone(), log.clone()));
     let traces = Traces::start(&config, Arc::clone(&clock))?;
     let losses = Arc::new(Losses::start());
     let observer = Arc::new(ServerObserver::new(Arc::clone(&metrics), Arc::clone(&losses), log));
     let tenants = Arc::new(Tenants::new(config.tenants.clone(), config.limits.watchers, Arc::clone(&clock)));
-    let fences = Arc::new(Fences::new(Arc::clone(&clock), Arc::clone(&config.limits.policies)));
+    let fences = Arc::new(Fences::new(Arc::clone(&clock), config.limits.policies.clone()));
+    let declarations = Arc::new(Declarations::new(&config, Arc::clone(&tenants)));
     let peers = Arc::new(Peers::new(Arc::clone(&clock)));
     let connections = Connections::new(config.tls.as_ref()).map_err(unusable)?;
     let signer = config.signing_keys.clone().map(Signer::load).transpose()?.map(Arc::new);
@@ -220,5 +227,6 @@ fn parts(config: Config, components: Components) -> Result<Parts, ConfigError> {
         connections,
         peers,
         signer,
+        declarations,
     })
 }

@@ -7,10 +7,8 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 
 /// Serves until it is told to stop.
-pub(crate) fn serve(args: ServeArgs) -> Result<Exit, Failure> {
-    let outcome =
-        config(args).map_err(ServeError::Config).and_then(|config| leasehold_server::serve(config, |_| {}));
-    match outcome {
+pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
+    match leasehold_server::serve(|| config(args)) {
         Ok(()) => Ok(Exit::Done),
         Err(error) if error.is_refusal() => Err(Failure::RefusedToStart(told(&error))),
         Err(error) => Err(Failure::Failed(told(&error))),
@@ -18,17 +16,22 @@ pub(crate) fn serve(args: ServeArgs) -> Result<Exit, Failure> {
 }
 
 /// Defaults < file < environment < flags.
-fn config(args: ServeArgs) -> Result<Config, ConfigError> {
+fn config(args: &ServeArgs) -> Result<Config, ConfigError> {
     let file = args.config.as_deref().map(RawConfig::from_file).transpose()?.unwrap_or_default();
     let environment = RawConfig::from_env(|name| std::env::var(name).ok())?;
     let flags = RawConfig {
-        listen: args.listen,
-        data: args.data,
+        listen: args.listen.clone(),
+        data: args.data.clone(),
         insecure: args.insecure.then_some(true),
         auth: args.auth.then_some(true),
-        tls: RawTls { cert: args.tls_cert, key: args.tls_key, client_ca: args.tls_client_ca, peer_ca: None },
-        advertise: args.advertise,
-        cluster: args.cluster,
+        tls: RawTls {
+            cert: args.tls_cert.clone(),
+            key: args.tls_key.clone(),
+            client_ca: args.tls_client_ca.clone(),
+            peer_ca: None,
+        },
+        advertise: args.advertise.clone(),
+        cluster: args.cluster.clone(),
         journal: args.journal.as_deref().map(RawJournal::from_url).transpose()?,
         ..RawConfig::default()
     };

@@ -175,6 +175,7 @@ impl<'a> Line<'a> {
         let page_size = self.number("page").map_or(limits::PAGE_SIZE, |size| usize::try_from(size).unwrap());
         match self.word {
             "show" => Query::Lease(ids::lease(self.about())),
+            "successor" => Query::Successor(ids::lease(self.about())),
             "explain" => Query::Explain(self.resource()),
             "session" => Query::Session(ids::session(self.about())),
             "sessions" => Query::Sessions { after: self.value("after").map(ids::session), page_size },

@@ -158,6 +158,9 @@ fn question(answer: &Reply) -> Vec<String> {
                 optional_token(*last_token)
             )]
         }
+        Reply::Successor(successor) => vec![successor.as_ref().map_or("nobody".into(), |now| {
+            format!("{}: {} instead of {}", now.resource, token(now.token), token(now.ended))
+        })],
         Reply::Session(view) => vec![session(view)],
         Reply::Sessions { sessions, next } => {
             let mut lines =

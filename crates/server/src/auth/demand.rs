@@ -97,7 +97,7 @@ fn demanded_by(command: &Command) -> Demand<'_> {
 
 fn demanded_by_query(query: &Query) -> Demand<'_> {
     match query {
-        Query::Lease(_) | Query::Session(_) | Query::Usage => Demand::Own(Verb::Read),
+        Query::Lease(_) | Query::Successor(_) | Query::Session(_) | Query::Usage => Demand::Own(Verb::Read),
         // What is in one's own session, whatever its names; another's is empty.
         Query::Locks(filter) if filter.session.is_some() => Demand::Own(Verb::Read),
         Query::Locks(filter) => Demand::Prefix(Verb::Read, filter.prefix.as_deref().unwrap_or_default()),

@@ -1,12 +1,12 @@
 //! The policies and quotas that a node serves with, for the audit log: whoever changes the configuration of a node leaves a
 //! trace of it in the journal, as whoever changes anything else does.
 
-use leasehold_core::{Command, Operator};
+use leasehold_core::{Command, Operator, Quotas};
 use leasehold_node::{Call, Handle, Role};
 use leasehold_types::TenantName;
 use tracing::{info, warn};
 
-use super::Config;
+use super::{Policies, TenantLimits};
 
 /// Longer than a few policies and tenants; the digest at the end tells apart what is cut off.
 const MOST: usize = 1_500;
@@ -17,13 +17,14 @@ pub(crate) struct Declared {
     node: String,
     text: String,
     is_default: bool,
+    quotas: Quotas,
 }
 
 impl Declared {
-    /// What these settings declare.
-    pub(crate) fn of(config: &Config) -> Self {
-        let mut lines = config.limits.policies.spelled_out();
-        lines.extend(config.tenants.spelled_out());
+    /// What the settings of this node declare.
+    pub(crate) fn new(node: &str, policies: &Policies, tenants: &TenantLimits) -> Self {
+        let mut lines = policies.spelled_out();
+        lines.extend(tenants.spelled_out());
         let whole = lines.join("; ").replace(char::is_control, " ");
         let digest = blake3::hash(whole.as_bytes()).to_hex();
         let mut shown = whole;
@@ -33,17 +34,19 @@ impl Declared {
         }
         let is_default = lines.is_empty();
         let what = if is_default { "no policies, no quotas".to_owned() } else { shown };
-        Self { node: config.node.clone(), text: format!("{what} [{}]", &digest[..16]), is_default }
+        let text = format!("{what} [{}]", &digest[..16]);
+        Self { node: node.to_owned(), text, is_default, quotas: tenants.quotas() }
     }
 
-    /// Notes them in the audit log, if this node is active and the newest note there says something else.
+    /// Gives them to the table, if this node is active, and notes them in the audit log, if the newest note there says
+    /// something else.
     pub(crate) async fn note(self, handle: &Handle) {
         if handle.status().role != Role::Active {
             return;
         }
         let operator =
             Operator { actor: format!("config of {}", self.node).into(), reason: self.text.into() };
-        let command = Command::NoteSettings { operator, is_default: self.is_default };
+        let command = Command::NoteSettings { operator, is_default: self.is_default, quotas: self.quotas };
         let call = Call { tenant: TenantName::default_tenant(), identity: None, key: None, command };
         match handle.submit(call).await.map(leasehold_node::Durable::into_inner) {
             Ok(leasehold_core::Reply::SettingsNoted { audit_seq: Some(audit_seq) }) => {
@@ -63,7 +66,8 @@ mod tests {
     use crate::config::RawConfig;
 
     fn declared(text: &str) -> Declared {
-        Declared::of(&RawConfig::from_toml(text).unwrap().resolve().unwrap())
+        let config = RawConfig::from_toml(text).unwrap().resolve().unwrap();
+        Declared::new(&config.node, &config.limits.policies.now(), &config.tenants)
     }
 
     #[test]

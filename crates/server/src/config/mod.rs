@@ -5,13 +5,13 @@ mod declared;
 mod duration;
 mod journal;
 mod policy;
+mod policy_book;
 mod raw;
 mod settings;
 mod traces;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_types::{TtlBounds, limits};
@@ -21,6 +21,7 @@ pub(crate) use declared::Declared;
 pub use duration::{InvalidDuration, WrittenDuration};
 pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
 pub use policy::{Policies, Policy, RawPolicy, Undeclared};
+pub use policy_book::PolicyBook;
 pub use raw::{RawConfig, RawLimits};
 pub use settings::{SETTINGS, Setting, settings_table};
 pub use traces::{RawTraces, TraceSettings};
@@ -95,7 +96,7 @@ pub struct Limits {
     /// Event streams at the same time.
     pub watchers: usize,
     /// What is said of names.
-    pub policies: Arc<Policies>,
+    pub policies: PolicyBook,
 }
 
 impl Default for Limits {
@@ -106,7 +107,7 @@ impl Default for Limits {
             body_bytes: DEFAULT_BODY_BYTES,
             connections: DEFAULT_CONNECTIONS,
             watchers: DEFAULT_WATCHERS,
-            policies: Arc::default(),
+            policies: PolicyBook::default(),
         }
     }
 }
@@ -156,7 +157,10 @@ impl RawConfig {
             metrics: self.metrics.unwrap_or(true),
             signing_keys: self.signing_keys,
             limits: Limits {
-                policies: Arc::new(Policies::resolve(self.policies, self.undeclared.unwrap_or_default())?),
+                policies: PolicyBook::new(Policies::resolve(
+                    self.policies,
+                    self.undeclared.unwrap_or_default(),
+                )?),
                 ..self.limits.resolve()?
             },
         })
@@ -256,7 +260,7 @@ impl RawLimits {
                 1_000_000,
             )?,
             watchers: within("limits.watchers", self.watchers.unwrap_or(DEFAULT_WATCHERS), 1_000_000)?,
-            policies: Arc::default(),
+            policies: PolicyBook::default(),
         })
     }
 }

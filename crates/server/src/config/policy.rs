@@ -129,6 +129,11 @@ impl Policies {
         self.rules.iter().find(|rule| name.starts_with(&rule.prefix))
     }
 
+    /// The prefix that is declared for this name, for whoever groups names; a rule for every name is no prefix.
+    pub fn prefix_of(&self, name: &str) -> Option<&str> {
+        self.of(name).map(|rule| rule.prefix.as_str()).filter(|prefix| !prefix.is_empty())
+    }
+
     /// Prefixes with the kind of fence that is declared for them.
     pub(crate) fn fences(&self) -> impl Iterator<Item = (&str, &str)> {
         self.rules.iter().filter_map(|rule| Some((rule.prefix.as_str(), rule.fence.as_deref()?)))
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     fn policies(text: &str) -> Result<Policies, ConfigError> {
-        RawConfig::from_toml(text).unwrap().resolve().map(|config| (*config.limits.policies).clone())
+        RawConfig::from_toml(text).unwrap().resolve().map(|config| (*config.limits.policies.now()).clone())
     }
 
     #[test]

@@ -53,17 +53,7 @@ pub(super) async fn resign(
     let lease_id = convert::lease_id(&request.lease_id)?;
     let to = convert::given(&request.to).map(convert::owner).transpose()?;
     election.check_lease(app, lease_id).await?;
-    match app.submit(key, Command::Resign { lease_id, to }).await {
-        Ok(Reply::Released { resource, token }) => {
-            app.losses.released(lease_id, resource.as_str(), token);
-            Ok((resource, token))
-        }
-        Ok(other) => unexpected(&other),
-        Err(problem) => {
-            app.metrics.release_failed(problem.code);
-            Err(problem)
-        }
-    }
+    app.free(key, lease_id, Command::Resign { lease_id, to }).await
 }
 
 pub(super) async fn show(app: &App, request: pb::GetElectionRequest) -> Result<pb::ElectionAnswer, Problem> {

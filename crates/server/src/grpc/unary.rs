@@ -43,10 +43,7 @@ impl LocksService {
     }
 
     async fn granted(&self, key: Option<RequestKey>, acquire: Acquire) -> Result<pb::AcquireAnswer, Problem> {
-        let attempt = self.app.metrics.acquire_begins(&self.app.tenant, &acquire);
-        let reply = self.app.submit(key, Command::Acquire(acquire)).await;
-        attempt.ends(&reply);
-        let (grant, not_granted) = match reply? {
+        let (grant, not_granted) = match self.app.acquire(key, acquire).await? {
             Reply::Granted(grant) => {
                 let signed = self.app.signed(&*grant);
                 (Some(convert::grant(*grant, signed)), None)
@@ -61,8 +58,8 @@ impl LocksService {
         session::note_expired(&self.app, request.report.as_ref());
         let (lease_id, request) = convert::renew(request)?;
         let renew = http_convert::renew(lease_id, request, &self.app.limits)?;
-        match self.app.submit(None, Command::Renew(renew)).await {
-            Ok(Reply::Renewed(renewed)) => Ok(pb::RenewAnswer {
+        match self.app.renew(None, Command::Renew(renew)).await? {
+            Reply::Renewed(renewed) => Ok(pb::RenewAnswer {
                 lease_id: renewed.lease_id.to_string(),
                 ttl_ms: renewed.ttl_ms,
                 expires_at_ms: renewed.expires_at.0,
@@ -77,28 +74,15 @@ impl LocksService {
                     .collect(),
                 epoch: self.epoch(),
             }),
-            Ok(other) => unexpected(&other),
-            Err(problem) => {
-                self.app.metrics.renewal_failed(problem.code);
-                Err(problem)
-            }
+            other => unexpected(&other),
         }
     }
 
     async fn released(&self, request: pb::ReleaseRequest) -> Result<pb::ReleaseAnswer, Problem> {
         let key = convert::key(&request.request_key)?;
         let lease_id = convert::lease_id(&request.lease_id)?;
-        match self.app.submit(key, Command::Release { lease_id }).await {
-            Ok(Reply::Released { resource, token }) => {
-                self.app.losses.released(lease_id, resource.as_str(), token);
-                Ok(self.release_answer(&resource, token))
-            }
-            Ok(other) => unexpected(&other),
-            Err(problem) => {
-                self.app.metrics.release_failed(problem.code);
-                Err(problem)
-            }
-        }
+        let (resource, token) = self.app.free(key, lease_id, Command::Release { lease_id }).await?;
+        Ok(self.release_answer(&resource, token))
     }
 
     fn release_answer(&self, resource: &ResourceName, token: FencingToken) -> pb::ReleaseAnswer {
@@ -179,8 +163,8 @@ impl LocksService {
         };
         let renew =
             http_convert::renew_session(convert::session_id(&request.session_id)?, renew, &self.app.limits)?;
-        match self.app.submit(None, Command::RenewSession(renew)).await {
-            Ok(Reply::SessionRenewed(renewed)) => Ok(pb::RenewSessionAnswer {
+        match self.app.renew(None, Command::RenewSession(renew)).await? {
+            Reply::SessionRenewed(renewed) => Ok(pb::RenewSessionAnswer {
                 session_id: renewed.session_id.to_string(),
                 ttl_ms: renewed.ttl_ms,
                 expires_at_ms: renewed.expires_at.0,
@@ -188,11 +172,7 @@ impl LocksService {
                 ended: renewed.ended.into_iter().map(convert::ended_lease).collect(),
                 epoch: self.epoch(),
             }),
-            Ok(other) => unexpected(&other),
-            Err(problem) => {
-                self.app.metrics.renewal_failed(problem.code);
-                Err(problem)
-            }
+            other => unexpected(&other),
         }
     }
 

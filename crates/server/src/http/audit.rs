@@ -1,6 +1,5 @@
 //! `/v1/audit`.
 
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_core::{Query as CoreQuery, Reply};
 use leasehold_types::{ResourceName, limits};
@@ -8,13 +7,12 @@ use leasehold_types::{ResourceName, limits};
 use super::answer::{Answer, Failure, json};
 use super::convert::{audit_record, hex};
 use super::locks::page_size;
-use super::request::{self, Query};
+use super::received::Received;
 use super::{App, unexpected};
 
 /// `GET /v1/audit`.
-pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["resource", "after", "pageSize"])?;
-    request::no_body(&body)?;
+pub(super) async fn list(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["resource", "after", "pageSize"])?;
     let question = CoreQuery::Audit {
         resource: query.parsed("resource", ResourceName::new)?,
         after: query.number("after", 0, limits::TOKEN_MAX)?.unwrap_or(0),
@@ -30,9 +28,8 @@ pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Resu
 }
 
 /// `GET /v1/audit/verify`.
-pub(super) async fn verify(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn verify(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     match app.query(CoreQuery::AuditVerify).await? {
         Reply::AuditVerified(verified) => Ok(json(&api::AuditVerifyAnswer {
             intact: verified.intact,

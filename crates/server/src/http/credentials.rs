@@ -1,7 +1,5 @@
 //! `/v1/credentials`.
 
-use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::{Problem, Timestamp};
 use leasehold_core::{
@@ -12,7 +10,8 @@ use leasehold_types::{CredentialId, RequestKey, WallTime, limits};
 use super::answer::{Answer, Failure, json};
 use super::convert::{self, bad_field};
 use super::locks::page_size;
-use super::request::{self, Query};
+use super::received::Received;
+use super::request;
 use super::{App, unexpected};
 use crate::auth::Bearer;
 
@@ -20,15 +19,8 @@ use crate::auth::Bearer;
 const LONGEST_SECONDS: u64 = 3_153_600_000;
 
 /// `POST /v1/credentials`.
-pub(super) async fn create(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
-    let request: api::CreateCredentialRequest = request::json(headers, body, app.limits.body_bytes).await?;
+pub(super) async fn create(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let (key, request) = received.change::<api::CreateCredentialRequest>().await?;
     let operator = operator(app, request.actor_id.as_deref(), request.reason.as_deref())?;
     let id = id_for(app, key.as_ref());
     let (proof, bearer) = match &request.san {
@@ -102,16 +94,9 @@ fn operator(app: &App, actor: Option<&str>, reason: Option<&str>) -> Result<Oper
 }
 
 /// `DELETE /v1/credentials/{credentialId}`.
-pub(super) async fn revoke(
-    app: &App,
-    id: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["actorId", "reason"])?;
-    let key = request::key(headers)?;
-    request::no_body(&body)?;
+pub(super) async fn revoke(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["actorId", "reason"])?;
+    let key = received.key()?;
     let id = request::path_part("credentialId", id)?;
     let id = id.parse().map_err(|invalid| bad_field("credentialId", invalid))?;
     let operator = operator(app, query.text("actorId"), query.text("reason"))?;
@@ -124,9 +109,8 @@ pub(super) async fn revoke(
 }
 
 /// `GET /v1/credentials`.
-pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["pageSize", "cursor"])?;
-    request::no_body(&body)?;
+pub(super) async fn list(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["pageSize", "cursor"])?;
     let after = query.parsed("cursor", str::parse)?;
     match app.query(CoreQuery::Credentials { after, page_size: page_size(&query)? }).await? {
         Reply::Credentials { credentials, next } => Ok(json(&api::CredentialsPage {

@@ -1,7 +1,5 @@
 //! `/v1/elections`.
 
-use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::Problem;
 use leasehold_core::{Command, Explained, Query as CoreQuery, Reply};
@@ -9,7 +7,8 @@ use leasehold_types::{LeaseId, ResourceName};
 
 use super::answer::{Answer, Failure, json};
 use super::convert::{self, bad_field};
-use super::request::{self, Query};
+use super::received::Received;
+use super::request;
 use super::{App, unexpected};
 
 /// An election by its name.
@@ -50,22 +49,11 @@ pub(crate) async fn explain(app: &App, resource: &ResourceName) -> Result<Box<Ex
 }
 
 /// `POST /v1/elections/{name}/campaign`.
-pub(super) async fn campaign(
-    app: &App,
-    name: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn campaign(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let election = Election::named(name)?;
-    let request: api::CampaignRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (key, request) = received.change::<api::CampaignRequest>().await?;
     let acquire = convert::campaign(election.resource, request, &app.limits)?;
-    let attempt = app.metrics.acquire_begins(&app.tenant, &acquire);
-    let reply = app.submit(key, Command::Acquire(acquire)).await;
-    attempt.ends(&reply);
-    match reply? {
+    match app.acquire(key, acquire).await? {
         Reply::Granted(grant) => {
             let signed = app.signed(&*grant);
             Ok(json(&convert::elected(*grant, signed)))
@@ -76,14 +64,8 @@ pub(super) async fn campaign(
 }
 
 /// `GET /v1/elections/{name}`.
-pub(super) async fn show(
-    app: &App,
-    name: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn show(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     let election = Election::named(name)?;
     let explained = explain(app, &election.resource).await?;
     Ok(json(&api::ElectionAnswer {
@@ -94,17 +76,9 @@ pub(super) async fn show(
 }
 
 /// `POST /v1/elections/{name}/proclaim`.
-pub(super) async fn proclaim(
-    app: &App,
-    name: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn proclaim(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let election = Election::named(name)?;
-    let request: api::ProclaimRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (key, request) = received.change::<api::ProclaimRequest>().await?;
     let (lease_id, value) = (request.lease_id, convert::value(request.value)?);
     election.check_lease(app, lease_id).await?;
     match app.submit(key, Command::Proclaim { lease_id, value }).await? {
@@ -116,28 +90,10 @@ pub(super) async fn proclaim(
 }
 
 /// `POST /v1/elections/{name}/resign`.
-pub(super) async fn resign(
-    app: &App,
-    name: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn resign(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let election = Election::named(name)?;
-    let request: api::ResignRequest = request::json(headers, body, app.limits.body_bytes).await?;
-    let api::ResignRequest { lease_id, to } = request;
+    let (key, api::ResignRequest { lease_id, to }) = received.change().await?;
     election.check_lease(app, lease_id).await?;
-    match app.submit(key, Command::Resign { lease_id, to }).await {
-        Ok(Reply::Released { resource, token }) => {
-            app.losses.released(lease_id, resource.as_str(), token);
-            Ok(json(&api::ResignAnswer { resigned: api::Yes, name: election.name, fencing_token: token }))
-        }
-        Ok(other) => unexpected(&other),
-        Err(problem) => {
-            app.metrics.release_failed(problem.code);
-            Err(problem.into())
-        }
-    }
+    let (_, token) = app.free(key, lease_id, Command::Resign { lease_id, to }).await?;
+    Ok(json(&api::ResignAnswer { resigned: api::Yes, name: election.name, fencing_token: token }))
 }

@@ -9,7 +9,6 @@ use bytes::Bytes;
 use futures_util::{Stream, stream};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, HeaderValue};
 use http::{HeaderMap, Response};
-use hyper::body::Incoming;
 use leasehold_api::{CompactedEvent, LockEvent, LockEventKind, Problem, Timestamp};
 use leasehold_core::{Event, EventKind};
 use leasehold_node::{EventId, Watch, WatchFrom, WatchItem};
@@ -20,20 +19,15 @@ use super::App;
 use super::answer::{Answer, AnswerBody, Failure};
 use super::convert::bad_field;
 use super::locks::prefix;
-use super::request::{self, Query};
+use super::received::Received;
+use super::request::Query;
 use crate::auth::WatchPlace;
 use crate::config::patience;
 
 /// `GET /v1/events`.
-pub(super) fn stream(
-    app: &Arc<App>,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["prefix", "after"])?;
-    request::no_body(&body)?;
-    let from = match after(headers, &query)? {
+pub(super) fn stream(app: &Arc<App>, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["prefix", "after"])?;
+    let from = match after(received.headers, &query)? {
         Some(id) => WatchFrom::After(id),
         None => WatchFrom::Now,
     };

@@ -1,21 +1,19 @@
 //! How the node is: status, health, metrics; and the OpenAPI document.
 
-use http::{HeaderMap, StatusCode};
-use hyper::body::Incoming;
+use http::StatusCode;
 use leasehold_api as api;
 use leasehold_api::{ErrorCode, OPENAPI, Problem};
 use leasehold_node::{Role, Status};
 
 use super::answer::{Answer, Failure, json, whole};
-use super::request::{self, Query};
+use super::received::Received;
 use super::{App, nodes};
 use crate::forwarding::is_forwarded;
 use crate::survey::survey;
 
 /// `GET /v1/status`.
-pub(super) async fn status(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn status(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     Ok(json(&status_answer(app, app.status().await)))
 }
 
@@ -54,28 +52,21 @@ fn active_address(app: &App, status: &Status) -> Option<String> {
 }
 
 /// `GET /healthz`: the process answers.
-pub(super) fn alive(query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) fn alive(received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     Ok(whole(StatusCode::OK, "text/plain; charset=utf-8", "ok\n"))
 }
 
 /// `GET /readyz`: requests are decided here, or by an active node that is reached from here.
-pub(super) async fn ready(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn ready(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     let status = app.handle.status();
     let not = |code, why: &str| Err(Problem::new(code, why).into());
     match status.role {
         _ if *app.drain.borrow() => not(ErrorCode::NotActive, "the node is shutting down"),
         // Another node asks: it wants to know of this one alone, and two that take each other for the active one must
         // not ask in circles.
-        Role::Standby if is_forwarded(headers) => {
+        Role::Standby if is_forwarded(received.headers) => {
             not(ErrorCode::NotActive, "this node is not the active one")
         }
         Role::Standby if reaches_active(app).await => Ok(ready_answer()),
@@ -97,9 +88,8 @@ fn ready_answer() -> Answer {
 }
 
 /// `GET /metrics`.
-pub(super) async fn metrics(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn metrics(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     let survey = survey(&app.handle, &app.tenant).await;
     let only = (!app.sees_every_tenant()).then_some(&app.tenant);
     let text = app.metrics.render(&app.status().await, &survey, only);
@@ -107,8 +97,7 @@ pub(super) async fn metrics(app: &App, query: Option<&str>, body: Incoming) -> R
 }
 
 /// `GET /openapi.json`.
-pub(super) fn openapi(query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) fn openapi(received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     Ok(whole(StatusCode::OK, "application/json", OPENAPI))
 }

@@ -1,18 +1,16 @@
 //! `/v1/identity`.
 
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_core::{Query as CoreQuery, Reply};
 
 use super::answer::{Answer, Failure, json};
-use super::request::{self, Query};
+use super::received::Received;
 use super::{App, unexpected};
 use crate::auth::TenantRoom;
 
 /// `GET /v1/identity`.
-pub(super) async fn show(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn show(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     let (usage, waiters) = match app.query(CoreQuery::Usage).await? {
         Reply::Usage { usage, waiters } => (usage, waiters),
         other => unexpected(&other),

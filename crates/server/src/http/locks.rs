@@ -1,7 +1,5 @@
 //! `/v1/locks`.
 
-use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::{Problem, Timestamp};
 use leasehold_core::{Command, LockCursor, LockFilter, Query as CoreQuery, Reply};
@@ -9,24 +7,15 @@ use leasehold_types::{LeaseId, OwnerId, ResourceName, limits};
 
 use super::answer::{Answer, Failure, json};
 use super::convert::{self, bad_field};
+use super::received::Received;
 use super::request::{self, Query};
 use super::{App, unexpected};
 
 /// `POST /v1/locks/acquire`.
-pub(super) async fn acquire(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
-    let request: api::AcquireRequest = request::json(headers, body, app.limits.body_bytes).await?;
+pub(super) async fn acquire(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let (key, request) = received.change::<api::AcquireRequest>().await?;
     let acquire = convert::acquire(request, &app.limits)?;
-    let attempt = app.metrics.acquire_begins(&app.tenant, &acquire);
-    let reply = app.submit(key, Command::Acquire(acquire)).await;
-    attempt.ends(&reply);
-    match reply? {
+    match app.acquire(key, acquire).await? {
         Reply::Granted(grant) => {
             let signed = app.signed(&*grant);
             Ok(json(&convert::granted(*grant, signed)))
@@ -37,62 +26,27 @@ pub(super) async fn acquire(
 }
 
 /// `POST /v1/locks/{leaseId}/renew`.
-pub(super) async fn renew(
-    app: &App,
-    id: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn renew(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let lease_id = lease_id(id)?;
-    let request: api::RenewRequest = request::json_or_default(headers, body, app.limits.body_bytes).await?;
+    let (key, request) = received.change_or_default::<api::RenewRequest>().await?;
     let renew = convert::renew(lease_id, request, &app.limits)?;
-    match app.submit(key, Command::Renew(renew)).await {
-        Ok(Reply::Renewed(renewed)) => Ok(json(&convert::renewed(*renewed, |lock| app.signed(lock)))),
-        Ok(other) => unexpected(&other),
-        Err(problem) => {
-            app.metrics.renewal_failed(problem.code);
-            Err(problem.into())
-        }
+    match app.renew(key, Command::Renew(renew)).await? {
+        Reply::Renewed(renewed) => Ok(json(&convert::renewed(*renewed, |lock| app.signed(lock)))),
+        other => unexpected(&other),
     }
 }
 
 /// `DELETE /v1/locks/{leaseId}`.
-pub(super) async fn release(
-    app: &App,
-    id: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
-    request::no_body(&body)?;
-    let lease_id = lease_id(id)?;
-    match app.submit(key, Command::Release { lease_id }).await {
-        Ok(Reply::Released { resource, token }) => {
-            app.losses.released(lease_id, resource.as_str(), token);
-            Ok(json(&api::ReleaseAnswer { released: api::Yes, resource, fencing_token: token }))
-        }
-        Ok(other) => unexpected(&other),
-        Err(problem) => {
-            app.metrics.release_failed(problem.code);
-            Err(problem.into())
-        }
-    }
+pub(super) async fn release(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
+    let (key, lease_id) = (received.key()?, lease_id(id)?);
+    let (resource, token) = app.free(key, lease_id, Command::Release { lease_id }).await?;
+    Ok(json(&api::ReleaseAnswer { released: api::Yes, resource, fencing_token: token }))
 }
 
 /// `GET /v1/locks/{leaseId}`.
-pub(super) async fn show(
-    app: &App,
-    id: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn show(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     match app.query(CoreQuery::Lease(lease_id(id)?)).await? {
         Reply::Lease(view) => {
             let signed_token = app.signed(&*view);
@@ -103,9 +57,8 @@ pub(super) async fn show(
 }
 
 /// `GET /v1/locks`.
-pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    request::no_body(&body)?;
-    match app.query(CoreQuery::Locks(filter(query)?)).await? {
+pub(super) async fn list(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    match app.query(CoreQuery::Locks(filter(&received)?)).await? {
         Reply::Locks(page) => Ok(json(&api::LocksPage {
             locks: page.locks.into_iter().map(|view| convert::record(view, false)).collect(),
             next_cursor: page.next.as_ref().map(write_cursor),
@@ -118,9 +71,9 @@ pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Resu
 /// How many records a page has when the caller does not say.
 const PAGE_DEFAULT: usize = 100;
 
-fn filter(query: Option<&str>) -> Result<LockFilter, Problem> {
+fn filter(received: &Received<'_>) -> Result<LockFilter, Problem> {
     let known = ["prefix", "ownerId", "sessionId", "heldLongerThanMs", "missedAtLeast", "pageSize", "cursor"];
-    let query = Query::read(query, &known)?;
+    let query = received.parameters(&known)?;
     let missed = query.number("missedAtLeast", 0, u32::MAX.into())?;
     Ok(LockFilter {
         prefix: prefix(&query)?,

@@ -7,6 +7,7 @@ mod audit;
 pub(crate) mod connection;
 mod console;
 pub(crate) mod convert;
+mod counted;
 mod credentials;
 pub(crate) mod elections;
 mod events;
@@ -18,10 +19,12 @@ mod identity;
 mod locks;
 pub(crate) mod nodes;
 pub(crate) mod observe;
+mod received;
 mod request;
 mod resources;
 mod route;
 mod sessions;
+mod suspicion;
 
 use std::sync::Arc;
 
@@ -36,6 +39,7 @@ use crate::forwarding;
 use crate::traces;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
+use received::Received;
 
 pub(crate) use app::{App, Base, outcome};
 pub(crate) use route::Place;
@@ -95,46 +99,44 @@ async fn dispatch(
         return Ok(forward.http(Request::from_parts(head, body)).await?);
     }
     let app = &app.admit(App::demand_of(head.uri.path()), &head, connection)?;
-    let (headers, query) = (&head.headers, head.uri.query());
+    let received = Received::new(&head.headers, head.uri.query(), body, app.limits.body_bytes);
     let place = Place::of(head.uri.path()).ok_or_else(|| unknown_path(head.uri.path()))?;
     let is_stream = matches!(place, Place::Events | Place::Observe(_));
     let method = if head.method == Method::HEAD && !is_stream { Method::GET } else { head.method };
     match (place, method) {
-        (Place::Acquire, Method::POST) => locks::acquire(app, headers, query, body).await,
-        (Place::RenewLock(id), Method::POST) => locks::renew(app, id, headers, query, body).await,
-        (Place::Lock(id), Method::DELETE) => locks::release(app, id, headers, query, body).await,
-        (Place::Lock(id), Method::GET) => locks::show(app, id, query, body).await,
-        (Place::Locks, Method::GET) => locks::list(app, query, body).await,
-        (Place::Resource(name), Method::GET) => resources::explain(app, name, query, body).await,
-        (Place::ForceRelease(name), Method::POST) => {
-            resources::force_release(app, name, headers, query, body).await
-        }
-        (Place::ValidateToken, Method::POST) => resources::validate(app, headers, query, body).await,
-        (Place::Fences, Method::GET) => fences::list(app, query, body),
-        (Place::Identity, Method::GET) => identity::show(app, query, body).await,
-        (Place::FenceReport, Method::POST) => fences::report(app, headers, query, body).await,
-        (Place::Sessions, Method::POST) => sessions::open(app, headers, query, body).await,
-        (Place::Sessions, Method::GET) => sessions::list(app, query, body).await,
-        (Place::Session(id), Method::GET) => sessions::show(app, id, query, body).await,
-        (Place::Session(id), Method::DELETE) => sessions::close(app, id, headers, query, body).await,
-        (Place::RenewSession(id), Method::POST) => sessions::renew(app, id, headers, query, body).await,
-        (Place::Campaign(name), Method::POST) => elections::campaign(app, name, headers, query, body).await,
-        (Place::Election(name), Method::GET) => elections::show(app, name, query, body).await,
-        (Place::Proclaim(name), Method::POST) => elections::proclaim(app, name, headers, query, body).await,
-        (Place::Resign(name), Method::POST) => elections::resign(app, name, headers, query, body).await,
-        (Place::Observe(name), Method::GET) => observe::stream(app, name, query, body),
-        (Place::Events, Method::GET) => events::stream(app, headers, query, body),
-        (Place::Audit, Method::GET) => audit::list(app, query, body).await,
-        (Place::AuditVerify, Method::GET) => audit::verify(app, query, body).await,
-        (Place::UpgradeFinish, Method::POST) => nodes::finish_upgrade(app, headers, query, body).await,
-        (Place::Credentials, Method::POST) => credentials::create(app, headers, query, body).await,
-        (Place::Credentials, Method::GET) => credentials::list(app, query, body).await,
-        (Place::Credential(id), Method::DELETE) => credentials::revoke(app, id, headers, query, body).await,
-        (Place::Status, Method::GET) => health::status(app, query, body).await,
-        (Place::Healthz, Method::GET) => health::alive(query, body),
-        (Place::Readyz, Method::GET) => health::ready(app, headers, query, body).await,
-        (Place::Metrics, Method::GET) => health::metrics(app, query, body).await,
-        (Place::OpenApi, Method::GET) => health::openapi(query, body),
+        (Place::Acquire, Method::POST) => locks::acquire(app, received).await,
+        (Place::RenewLock(id), Method::POST) => locks::renew(app, id, received).await,
+        (Place::Lock(id), Method::DELETE) => locks::release(app, id, received).await,
+        (Place::Lock(id), Method::GET) => locks::show(app, id, received).await,
+        (Place::Locks, Method::GET) => locks::list(app, received).await,
+        (Place::Resource(name), Method::GET) => resources::explain(app, name, received).await,
+        (Place::ForceRelease(name), Method::POST) => resources::force_release(app, name, received).await,
+        (Place::ValidateToken, Method::POST) => resources::validate(app, received).await,
+        (Place::Fences, Method::GET) => fences::list(app, received),
+        (Place::Identity, Method::GET) => identity::show(app, received).await,
+        (Place::FenceReport, Method::POST) => fences::report(app, received).await,
+        (Place::Sessions, Method::POST) => sessions::open(app, received).await,
+        (Place::Sessions, Method::GET) => sessions::list(app, received).await,
+        (Place::Session(id), Method::GET) => sessions::show(app, id, received).await,
+        (Place::Session(id), Method::DELETE) => sessions::close(app, id, received).await,
+        (Place::RenewSession(id), Method::POST) => sessions::renew(app, id, received).await,
+        (Place::Campaign(name), Method::POST) => elections::campaign(app, name, received).await,
+        (Place::Election(name), Method::GET) => elections::show(app, name, received).await,
+        (Place::Proclaim(name), Method::POST) => elections::proclaim(app, name, received).await,
+        (Place::Resign(name), Method::POST) => elections::resign(app, name, received).await,
+        (Place::Observe(name), Method::GET) => observe::stream(app, name, received),
+        (Place::Events, Method::GET) => events::stream(app, received),
+        (Place::Audit, Method::GET) => audit::list(app, received).await,
+        (Place::AuditVerify, Method::GET) => audit::verify(app, received).await,
+        (Place::UpgradeFinish, Method::POST) => nodes::finish_upgrade(app, received).await,
+        (Place::Credentials, Method::POST) => credentials::create(app, received).await,
+        (Place::Credentials, Method::GET) => credentials::list(app, received).await,
+        (Place::Credential(id), Method::DELETE) => credentials::revoke(app, id, received).await,
+        (Place::Status, Method::GET) => health::status(app, received).await,
+        (Place::Healthz, Method::GET) => health::alive(received),
+        (Place::Readyz, Method::GET) => health::ready(app, received).await,
+        (Place::Metrics, Method::GET) => health::metrics(app, received).await,
+        (Place::OpenApi, Method::GET) => health::openapi(received),
         (Place::Root, Method::GET) => console::root(),
         (Place::Console(file), Method::GET) => console::file(file),
         (place, _) => Err(Failure::method(place.allow())),

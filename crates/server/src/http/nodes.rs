@@ -2,14 +2,13 @@
 //! an upgrade, which needs all of them to know the newer format.
 
 use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::{NodeSeen, Problem};
 use leasehold_node::{Role, Status};
 
 use super::answer::{Answer, Failure, json};
 use super::forward::not_active;
-use super::request::{self, Query};
+use super::received::Received;
 use super::{App, convert, draining};
 use crate::forwarding::is_forwarded;
 use crate::peers::EVERYBODY_KNOCKED;
@@ -74,16 +73,9 @@ pub(super) fn role(status: &Status) -> api::Role {
 }
 
 /// `POST /v1/upgrade/finish`.
-pub(super) async fn finish_upgrade(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
+pub(super) async fn finish_upgrade(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
     // Raising to the same format twice is the same as once; the key is still checked.
-    request::key(headers)?;
-    let request: api::UpgradeFinishRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (_, request) = received.change::<api::UpgradeFinishRequest>().await?;
     let operator = convert::operator(&request.actor_id, &request.reason)?;
     until_everybody_knocked(app).await?;
     let status = app.handle.status();

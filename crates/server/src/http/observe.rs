@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use futures_util::stream;
-use hyper::body::Incoming;
 use leasehold_api::{Leader, Problem, VacantEvent};
 use leasehold_core::{Event, EventKind};
 use leasehold_node::{Watch, WatchFrom, WatchItem};
@@ -17,20 +16,14 @@ use tokio::sync::watch;
 use super::answer::{Answer, Failure};
 use super::elections::{Election, explain};
 use super::events::{event_stream, write_frame};
-use super::request::{self, Query};
+use super::received::Received;
 use super::{App, convert};
 use crate::auth::WatchPlace;
 use crate::config::patience;
 
 /// `GET /v1/elections/{name}/observe`.
-pub(super) fn stream(
-    app: &Arc<App>,
-    name: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) fn stream(app: &Arc<App>, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     let observer = Observer::begin(app, Election::named(name)?)?;
     let pieces = stream::unfold(observer, |mut observer| async move {
         let changes = observer.next().await?;

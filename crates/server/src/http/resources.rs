@@ -1,7 +1,5 @@
 //! `/v1/resources` and `/v1/tokens`.
 
-use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::Problem;
 use leasehold_core::{Command, Query as CoreQuery, Reply};
@@ -9,18 +7,13 @@ use leasehold_types::ResourceName;
 
 use super::answer::{Answer, Failure, json};
 use super::convert::{self, bad_field};
-use super::request::{self, Query};
+use super::received::Received;
+use super::request;
 use super::{App, unexpected};
 
 /// `GET /v1/resources/{resource}`.
-pub(super) async fn explain(
-    app: &App,
-    name: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn explain(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     match app.query(CoreQuery::Explain(resource(name)?)).await? {
         Reply::Explained(explained) => {
             let mut answer = convert::explained(*explained);
@@ -32,17 +25,9 @@ pub(super) async fn explain(
 }
 
 /// `POST /v1/resources/{resource}/force-release`.
-pub(super) async fn force_release(
-    app: &App,
-    name: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn force_release(app: &App, name: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let resource = resource(name)?;
-    let request: api::ForceReleaseRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (key, request) = received.change::<api::ForceReleaseRequest>().await?;
     let force = convert::force_release(resource, request)?;
     match app.submit(key, Command::ForceRelease(force)).await? {
         Reply::ForceReleased { released, audit_seq } => Ok(json(&api::ForceReleaseAnswer {
@@ -54,16 +39,9 @@ pub(super) async fn force_release(
 }
 
 /// `POST /v1/tokens/validate`.
-pub(super) async fn validate(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
+pub(super) async fn validate(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
     // A question changes nothing, so every repetition of it is the same; the key is still checked.
-    request::key(headers)?;
-    let request: api::ValidateRequest = request::json(headers, body, app.limits.body_bytes).await?;
+    let (_, request) = received.change::<api::ValidateRequest>().await?;
     let question = CoreQuery::Validate {
         resource: request.resource,
         token: request.fencing_token,

@@ -1,7 +1,5 @@
 //! `/v1/sessions`.
 
-use http::HeaderMap;
-use hyper::body::Incoming;
 use leasehold_api as api;
 use leasehold_api::{Problem, Timestamp};
 use leasehold_core::{Command, Query as CoreQuery, Reply};
@@ -10,19 +8,13 @@ use leasehold_types::SessionId;
 use super::answer::{Answer, Failure, json};
 use super::convert::{self, bad_field};
 use super::locks::page_size;
-use super::request::{self, Query};
+use super::received::Received;
+use super::request;
 use super::{App, unexpected};
 
 /// `POST /v1/sessions`.
-pub(super) async fn open(
-    app: &App,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
-    let request: api::OpenSessionRequest = request::json(headers, body, app.limits.body_bytes).await?;
+pub(super) async fn open(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let (key, request) = received.change::<api::OpenSessionRequest>().await?;
     let open = convert::open_session(request, &app.limits)?;
     match app.submit(key, Command::OpenSession(open)).await? {
         Reply::SessionOpened(opened) => Ok(json(&api::OpenSessionAnswer {
@@ -35,38 +27,19 @@ pub(super) async fn open(
 }
 
 /// `POST /v1/sessions/{id}/renew`.
-pub(super) async fn renew(
-    app: &App,
-    id: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    let key = request::key(headers)?;
+pub(super) async fn renew(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
     let session_id = session_id(id)?;
-    let request: api::RenewSessionRequest =
-        request::json_or_default(headers, body, app.limits.body_bytes).await?;
+    let (key, request) = received.change_or_default::<api::RenewSessionRequest>().await?;
     let renew = convert::renew_session(session_id, request, &app.limits)?;
-    match app.submit(key, Command::RenewSession(renew)).await {
-        Ok(Reply::SessionRenewed(renewed)) => Ok(json(&convert::session_renewed(renewed))),
-        Ok(other) => unexpected(&other),
-        Err(problem) => {
-            app.metrics.renewal_failed(problem.code);
-            Err(problem.into())
-        }
+    match app.renew(key, Command::RenewSession(renew)).await? {
+        Reply::SessionRenewed(renewed) => Ok(json(&convert::session_renewed(renewed))),
+        other => unexpected(&other),
     }
 }
 
 /// `GET /v1/sessions/{id}`.
-pub(super) async fn show(
-    app: &App,
-    id: &str,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    Query::read(query, &[])?;
-    request::no_body(&body)?;
+pub(super) async fn show(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    received.nothing()?;
     match app.query(CoreQuery::Session(session_id(id)?)).await? {
         Reply::Session(view) => Ok(json(&convert::session(*view))),
         other => unexpected(&other),
@@ -74,16 +47,9 @@ pub(super) async fn show(
 }
 
 /// `DELETE /v1/sessions/{id}`; an operator says who and why, and is audited.
-pub(super) async fn close(
-    app: &App,
-    id: &str,
-    headers: &HeaderMap,
-    query: Option<&str>,
-    body: Incoming,
-) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["actorId", "reason"])?;
-    let key = request::key(headers)?;
-    request::no_body(&body)?;
+pub(super) async fn close(app: &App, id: &str, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["actorId", "reason"])?;
+    let key = received.key()?;
     let by_operator = match (query.text("actorId"), query.text("reason")) {
         (None, None) => None,
         (Some(actor), Some(reason)) => Some(convert::operator(actor, reason)?),
@@ -99,9 +65,8 @@ pub(super) async fn close(
 }
 
 /// `GET /v1/sessions`.
-pub(super) async fn list(app: &App, query: Option<&str>, body: Incoming) -> Result<Answer, Failure> {
-    let query = Query::read(query, &["pageSize", "cursor"])?;
-    request::no_body(&body)?;
+pub(super) async fn list(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
+    let query = received.parameters(&["pageSize", "cursor"])?;
     let question =
         CoreQuery::Sessions { after: query.parsed("cursor", str::parse)?, page_size: page_size(&query)? };
     match app.query(question).await? {

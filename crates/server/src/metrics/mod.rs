@@ -12,21 +12,24 @@ use std::time::Duration;
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Acquire, Event, EventKind, RenewalReport, Reply};
 use leasehold_node::{Role, Status};
-use leasehold_types::{EndReason, Mode, TenantName};
+use leasehold_types::{EndReason, Mode, ResourceName, TenantName};
 use tokio::time::Instant;
 
+use crate::config::PolicyBook;
 use crate::logs::LogSink;
 use crate::survey::Survey;
 use histogram::{BATCH, CALL, Histogram};
 use page::Page;
 use reported::Reported;
-use scope::{Scope, Scopes};
+use scope::{Prefix, Scope, Scopes};
 
 /// Everything that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     /// Whether what happens to locks is counted.
     counts: bool,
+    /// Names are counted under the prefix that is declared for them.
+    policies: PolicyBook,
     scopes: Scopes,
     renewal_failures: ByCode,
     release_failures: ByCode,
@@ -96,9 +99,10 @@ fn micros(duration: Duration) -> u64 {
 
 impl Metrics {
     /// Nothing counted yet; `log` knows how many lines it lost.
-    pub(crate) fn new(counts: bool, log: LogSink) -> Self {
+    pub(crate) fn new(counts: bool, policies: PolicyBook, log: LogSink) -> Self {
         Self {
             counts,
+            policies,
             scopes: Scopes::default(),
             renewal_failures: ByCode::new(),
             release_failures: ByCode::new(),
@@ -122,7 +126,8 @@ impl Metrics {
 
     pub(crate) fn acquire_begins(&self, tenant: &TenantName, acquire: &Acquire) -> Attempt {
         let mode = acquire.sharing.mode();
-        let scope = self.counts.then(|| self.scopes.of(tenant.as_str(), acquire.resource.prefix()));
+        let (name, own) = (acquire.resource.as_str(), acquire.resource.prefix());
+        let scope = self.counts.then(|| self.scope(tenant.as_str(), name, own));
         if let Some(scope) = &scope {
             scope.attempts.add(mode);
         }
@@ -143,9 +148,18 @@ impl Metrics {
         self.reported.expired_while_executing(leases);
     }
 
-    /// A fence rejected a stale token: two holders believed.
-    pub(crate) fn dual_owner_suspected(&self, tenant: &TenantName, prefix: &str) {
-        self.scopes.of(tenant.as_str(), prefix).dual_owner_suspected.fetch_add(1, Relaxed);
+    /// An old token was seen alive beside a newer one: two holders believed.
+    pub(crate) fn dual_owner_suspected(&self, tenant: &TenantName, resource: &ResourceName) {
+        let scope = self.scope(tenant.as_str(), resource.as_str(), resource.prefix());
+        scope.dual_owner_suspected.fetch_add(1, Relaxed);
+    }
+
+    /// Where a name is counted whose own prefix is `own`.
+    fn scope(&self, tenant: &str, name: &str, own: &str) -> Arc<Scope> {
+        self.policies.with(|policies| {
+            let prefix = policies.prefix_of(name).map_or(Prefix::Own(own), Prefix::Declared);
+            self.scopes.of(tenant, prefix)
+        })
     }
 
     pub(crate) fn release_failed(&self, code: ErrorCode) {
@@ -156,7 +170,8 @@ impl Metrics {
         if !self.counts {
             return;
         }
-        let scope = self.scopes.of(event.resource.tenant(), event.resource.prefix());
+        let resource = &event.resource;
+        let scope = self.scope(resource.tenant(), resource.name(), resource.prefix());
         match event.kind {
             EventKind::Granted { waited_ms } => {
                 scope.granted.add(event.mode);
@@ -239,7 +254,7 @@ impl Metrics {
         page.counters(
             &scopes,
             "lock_dual_owner_suspected_total",
-            "Writes with a stale token that fences rejected and reported",
+            "Stale tokens seen alive: rejected by a fence that reported it, or renewed while another holds the resource",
             |s| &s.dual_owner_suspected,
         );
         page.by_code("lock_renewal_failures_total", "Renewals refused or failed", &self.renewal_failures);

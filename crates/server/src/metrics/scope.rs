@@ -1,5 +1,6 @@
 //! What is counted for each tenant and prefix. Prefixes are bounded: callers choose names, and a label for each of them
-//! would fill the memory of everybody who scrapes.
+//! would fill the memory of everybody who scrapes. Those that a policy declares are chosen by the operator, and have their
+//! label whatever callers do.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -9,7 +10,7 @@ use leasehold_types::Mode;
 
 use super::histogram::{CALL, HOLD, Histogram, WAIT};
 
-/// Prefixes of one tenant that are told apart; later ones are counted as `other`.
+/// Prefixes of one tenant that are told apart though nobody declared them; later ones are counted as `other`.
 const PREFIXES: usize = 200;
 const OTHER: &str = "other";
 
@@ -65,36 +66,71 @@ impl Scope {
     }
 }
 
-/// The scopes that exist. The lock is held for a look-up, and for an insertion at most [`PREFIXES`] times a tenant.
+/// Which prefix a name is counted under.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Prefix<'a> {
+    /// That of the policy for it.
+    Declared(&'a str),
+    /// Its own beginning.
+    Own(&'a str),
+}
+
+/// The scopes of one tenant.
+#[derive(Debug, Default)]
+struct Prefixes {
+    scopes: HashMap<Box<str>, Arc<Scope>>,
+    /// How many of them nobody declared.
+    own: usize,
+}
+
+impl Prefixes {
+    /// What the label says.
+    fn label<'a>(&self, prefix: Prefix<'a>) -> &'a str {
+        match prefix {
+            Prefix::Own(text) if self.own >= PREFIXES && !self.scopes.contains_key(text) => OTHER,
+            Prefix::Own(text) | Prefix::Declared(text) => text,
+        }
+    }
+
+    fn find(&self, prefix: Prefix<'_>) -> Option<&Arc<Scope>> {
+        self.scopes.get(self.label(prefix))
+    }
+
+    fn find_or_make(&mut self, tenant: &str, prefix: Prefix<'_>) -> Arc<Scope> {
+        if let Some(scope) = self.find(prefix) {
+            return Arc::clone(scope);
+        }
+        let label = self.label(prefix);
+        self.own += usize::from(matches!(prefix, Prefix::Own(_)));
+        let scope = Arc::new(Scope::new(tenant, label));
+        self.scopes.insert(label.into(), Arc::clone(&scope));
+        scope
+    }
+}
+
+/// The scopes that exist. The lock is held for a look-up, and for an insertion at most [`PREFIXES`] times a tenant and once
+/// for each that is declared.
 #[derive(Debug, Default)]
 pub(super) struct Scopes(RwLock<HashMap<Box<str>, Prefixes>>);
 
-type Prefixes = HashMap<Box<str>, Arc<Scope>>;
-
 impl Scopes {
     /// The scope of a tenant's prefix.
-    pub(super) fn of(&self, tenant: &str, prefix: &str) -> Arc<Scope> {
+    pub(super) fn of(&self, tenant: &str, prefix: Prefix<'_>) -> Arc<Scope> {
         {
-            let scopes = self.0.read().unwrap_or_else(PoisonError::into_inner);
-            let found = scopes.get(tenant).and_then(|prefixes| {
-                prefixes.get(prefix).or_else(|| prefixes.get(OTHER).filter(|_| prefixes.len() > PREFIXES))
-            });
-            if let Some(scope) = found {
+            let tenants = self.0.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(scope) = tenants.get(tenant).and_then(|prefixes| prefixes.find(prefix)) {
                 return Arc::clone(scope);
             }
         }
-        let mut scopes = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        let prefixes = scopes.entry(tenant.into()).or_default();
-        let prefix =
-            if prefixes.len() >= PREFIXES && !prefixes.contains_key(prefix) { OTHER } else { prefix };
-        Arc::clone(prefixes.entry(prefix.into()).or_insert_with(|| Arc::new(Scope::new(tenant, prefix))))
+        let mut tenants = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        tenants.entry(tenant.into()).or_default().find_or_make(tenant, prefix)
     }
 
     /// Every scope, or those of one tenant, in the order of its labels.
     pub(super) fn all(&self, only: Option<&str>) -> Vec<Arc<Scope>> {
         let scopes = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let shown = scopes.iter().filter(|(tenant, _)| only.is_none_or(|only| only == &***tenant));
-        let mut all: Vec<_> = shown.flat_map(|(_, prefixes)| prefixes.values()).cloned().collect();
+        let mut all: Vec<_> = shown.flat_map(|(_, prefixes)| prefixes.scopes.values()).cloned().collect();
         drop(scopes);
         all.sort_by(|a, b| a.labels.cmp(&b.labels));
         all
@@ -105,17 +141,41 @@ impl Scopes {
 mod tests {
     use super::*;
 
+    fn labels(scopes: &Scopes) -> Vec<String> {
+        scopes.all(None).iter().map(|scope| scope.labels.clone()).collect()
+    }
+
     #[test]
     fn prefixes_are_bounded_and_the_rest_is_other() {
         let scopes = Scopes::default();
         for n in 0..PREFIXES + 100 {
-            scopes.of("default", &format!("p{n}")).attempts.add(Mode::Shared);
+            scopes.of("default", Prefix::Own(&format!("p{n}"))).attempts.add(Mode::Shared);
         }
         let all = scopes.all(None);
         assert!(scopes.all(Some("other")).is_empty());
         assert_eq!(all.len(), PREFIXES + 1);
         let other = all.iter().find(|scope| scope.labels.ends_with("prefix=\"other\"")).unwrap();
         assert_eq!(other.attempts.load(Mode::Shared), 100);
-        assert_eq!(scopes.of("default", "p0").attempts.load(Mode::Shared), 1, "early ones keep their own");
+        let early = scopes.of("default", Prefix::Own("p0"));
+        assert_eq!(early.attempts.load(Mode::Shared), 1, "early ones keep their own");
+    }
+
+    #[test]
+    fn declared_prefixes_are_told_apart_whatever_callers_do() {
+        let scopes = Scopes::default();
+        for n in 0..PREFIXES + 1 {
+            scopes.of("default", Prefix::Own(&format!("p{n}")));
+        }
+        scopes.of("default", Prefix::Declared("billing/"));
+        let declared = "tenant=\"default\",prefix=\"billing/\"".to_owned();
+        assert!(labels(&scopes).contains(&declared), "{:?}", labels(&scopes));
+        assert_eq!(labels(&scopes).len(), PREFIXES + 2);
+        let scopes = Scopes::default();
+        for n in 0..PREFIXES {
+            scopes.of("default", Prefix::Declared(&format!("rule{n}/")));
+        }
+        scopes.of("default", Prefix::Own("orders"));
+        assert_eq!(labels(&scopes).len(), PREFIXES + 1, "they take nobody's place");
+        assert!(!labels(&scopes).iter().any(|label| label.ends_with("prefix=\"other\"")));
     }
 }

@@ -2,7 +2,6 @@
 //! away, and moving between engines.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_server::logs::LogSink;
@@ -12,7 +11,7 @@ use leasehold_testbed::{Shared, etcd, postgres, redis, zookeeper};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::support::{Answer, Client, PATIENCE};
+use crate::support::{Answer, Client, PATIENCE, TestServer};
 
 static POSTGRES: Shared = Shared::new(postgres);
 
@@ -218,24 +217,17 @@ async fn backup_restore_and_recover_work_on_an_engine() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_disk_that_is_stuck_does_not_hold_the_shutdown_up() {
-    let data = TempDir::new().unwrap();
-    let stuck = Arc::new(crate::stuck::StuckJournal::default());
-    let raw = RawConfig {
-        listen: Some("127.0.0.1:0".into()),
-        data: Some(data.path().to_owned()),
-        ..RawConfig::default()
-    };
-    let components = Components {
-        journal: stuck.clone(),
-        clock: Arc::new(leasehold_node::RealClock),
-        log: LogSink::none(),
-    };
-    let server = Server::start(raw.resolve().unwrap(), components).await.unwrap();
-    stuck.stick();
+    let TestServer { server, journal, data: _data } = TestServer::start().await;
     let mut client = Client::connect(server.address()).await;
+    journal.set_paused(true);
     let body = json!({"resource": "a", "ownerId": "ann"}).to_string();
     client.write("POST", "/v1/locks/acquire", &[("content-type", "application/json")], body.as_bytes()).await;
-    stuck.until_stuck().await;
+    let stuck = async {
+        while !journal.is_waited_for() {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, stuck).await.expect("the append has begun");
     let ended = tokio::time::timeout(PATIENCE, server.shutdown()).await.expect("it ends");
     let error = ended.unwrap_err();
     assert!(!error.is_refusal() && error.hint().is_some(), "{error}");

@@ -44,6 +44,29 @@ async fn rejections_are_shown_and_counted() {
 }
 
 #[tokio::test]
+async fn whoever_renews_what_is_anothers_is_suspected() {
+    let server = TestServer::start().await;
+    let renew = async |lease: &Value| {
+        let path = format!("/v1/locks/{}/renew", lease["leaseId"].as_str().unwrap());
+        server.post(&path, json!({})).await.problem(410, "lease_not_held");
+    };
+    let force = json!({"actorId": "op", "reason": "stuck", "all": true});
+    let first = server.acquire("books/2026", "ann").await;
+    assert_eq!(server.post("/v1/resources/books%2F2026/force-release", force).await.status, 200);
+    let second = server.acquire("books/2026", "bob").await;
+    renew(&first).await;
+    server.until_counted("lock_dual_owner_suspected_total{tenant=\"default\",prefix=\"books\"} 1").await;
+    server.until_counted("lock_renewal_failures_total{result=\"lease_not_held\"} 1").await;
+    let released = server.delete(&format!("/v1/locks/{}", second["leaseId"].as_str().unwrap())).await;
+    assert_eq!(released.status, 200);
+    // One that was given back is over for whoever held it.
+    server.acquire("books/2026", "cid").await;
+    renew(&second).await;
+    renew(&first).await;
+    server.until_counted("lock_dual_owner_suspected_total{tenant=\"default\",prefix=\"books\"} 2").await;
+}
+
+#[tokio::test]
 async fn a_report_that_is_none_is_refused() {
     let server = TestServer::start().await;
     for report in [

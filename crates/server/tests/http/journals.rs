@@ -50,7 +50,7 @@ async fn a_directory_has_one_server_and_keeps_what_was_granted() {
 }
 
 #[tokio::test]
-async fn an_address_in_use_is_refused_and_the_directory_is_free_again() {
+async fn an_address_in_use_is_refused_before_anything_is_touched() {
     let (first_data, second_data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
     let first = start(first_data.path()).await.unwrap();
     let raw = RawConfig {
@@ -61,6 +61,7 @@ async fn an_address_in_use_is_refused_and_the_directory_is_free_again() {
     let config = raw.resolve().unwrap();
     let refused = Server::start(config.clone(), Components::new(&config, LogSink::none())).await.unwrap_err();
     assert!(refused.is_refusal() && refused.hint().unwrap().contains("--listen"), "{refused}");
+    assert_eq!(std::fs::read_dir(second_data.path()).unwrap().count(), 0, "no journal was made");
     start(second_data.path()).await.unwrap().shutdown().await.unwrap();
     first.shutdown().await.unwrap();
 }

@@ -18,7 +18,6 @@ mod retries;
 mod security;
 mod sessions;
 mod settings;
-mod stuck;
 mod support;
 mod traces;
 mod waiters;

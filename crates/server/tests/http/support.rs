@@ -69,6 +69,16 @@ impl TestServer {
         answer.json()
     }
 
+    /// Waits until this line is on the page of metrics.
+    pub(crate) async fn until_counted(&self, line: &str) {
+        let there = async {
+            while !self.get("/metrics").await.text().lines().any(|found| found == line) {
+                tokio::time::sleep(Duration::from_millis(2)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, there).await.unwrap_or_else(|_| panic!("never {line}"));
+    }
+
     /// Waits until this many acquires are in queues.
     pub(crate) async fn until_waiting(&self, waiters: usize) {
         let there = async {

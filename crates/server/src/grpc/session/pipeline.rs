@@ -149,7 +149,8 @@ fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>) -> Done {
     }
     match (&outcome, asked) {
         (Err(problem), Asked::Release(..)) => app.metrics.release_failed(problem.code),
-        (Err(problem), Asked::Renew(_) | Asked::KeepAlive(_)) => app.metrics.renewal_failed(problem.code),
+        (Err(problem), Asked::Renew(_, lease_id)) => app.renewal_refused(Some(lease_id), problem),
+        (Err(problem), Asked::KeepAlive(_)) => app.renewal_refused(None, problem),
         _ => {}
     }
     Done { asked, outcome }

@@ -15,7 +15,7 @@ use crate::http::{App, convert as http_convert};
 pub(super) enum Asked {
     Acquire(u64, LeaseId),
     Release(u64, LeaseId),
-    Renew(u64),
+    Renew(u64, LeaseId),
     Proclaim(u64),
     KeepAlive(u64),
     /// Not understood.
@@ -37,7 +37,9 @@ impl Asked {
             Some(Ask::Resign(ask)) => {
                 lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
             }
-            Some(Ask::Renew(_)) => Self::Renew(id),
+            Some(Ask::Renew(ask)) => {
+                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Renew(id, lease))
+            }
             Some(Ask::Proclaim(_)) => Self::Proclaim(id),
             None => Self::Nothing(id),
         }
@@ -48,7 +50,7 @@ impl Asked {
         match self {
             Self::Acquire(id, _)
             | Self::Release(id, _)
-            | Self::Renew(id)
+            | Self::Renew(id, _)
             | Self::Proclaim(id)
             | Self::KeepAlive(id)
             | Self::Nothing(id) => id,

@@ -34,7 +34,7 @@ fn asked_ttl(ttl_ms: Option<u64>, ttl_seconds: Option<u64>, limits: &Limits) -> 
 
 /// Parses an acquire; the lease id is the caller's or drawn here.
 pub(crate) fn acquire(mut request: api::AcquireRequest, limits: &Limits) -> Result<core::Acquire, Problem> {
-    limits.policies.govern(&mut request)?;
+    limits.policies.with(|policies| policies.govern(&mut request))?;
     if request.owner_id.is_none() && request.session_id.is_none() {
         return Err(bad_field("ownerId", "is required without a sessionId"));
     }

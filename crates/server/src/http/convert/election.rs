@@ -10,7 +10,8 @@ use crate::config::Limits;
 
 /// The resource of an election.
 pub(crate) fn election_resource(name: &str) -> Result<ResourceName, Problem> {
-    ResourceName::new(&format!("{ELECTION_PREFIX}{name}")).map_err(|invalid| bad_field("name", invalid))
+    ResourceName::new(&format!("{ELECTION_PREFIX}{name}"))
+        .map_err(|invalid| bad_field("name", invalid.of("the name of the election")))
 }
 
 /// What a leader tells; any text, for programs as well as for people.
