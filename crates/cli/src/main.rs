@@ -14,6 +14,7 @@ mod duration;
 mod ending;
 mod exit;
 mod failure;
+mod number;
 mod output;
 mod owner;
 mod plan;

@@ -72,7 +72,7 @@ impl Connections {
 
     /// For messages.
     pub(crate) fn uri(&self) -> String {
-        self.endpoint.uri().to_string()
+        self.endpoint.uri().to_string().trim_end_matches('/').to_owned()
     }
 
     /// For one more session: the present connection, or a new one when it is full or broken. The text says what is

@@ -52,6 +52,21 @@ pub enum InvalidName {
     },
 }
 
+impl InvalidName {
+    /// The same, said of the field that the text was given for: a name of one kind is often part of another.
+    #[must_use]
+    pub fn of(mut self, field: &'static str) -> Self {
+        match &mut self {
+            Self::Empty { what }
+            | Self::TooLong { what, .. }
+            | Self::Character { what, .. }
+            | Self::Dots { what } => *what = field,
+            Self::TooManyLabels { .. } => {}
+        }
+        self
+    }
+}
+
 fn check(
     what: &'static str,
     text: &str,
@@ -317,6 +332,13 @@ mod tests {
         assert!(matches!(ResourceName::new(".."), Err(InvalidName::Dots { .. })));
         assert!(ResourceName::new(&"x".repeat(512)).is_ok());
         assert!(matches!(ResourceName::new(&"x".repeat(513)), Err(InvalidName::TooLong { bytes: 513, .. })));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_of_the_field_that_it_was_given_for() {
+        let said = |text| OwnerId::new(text).unwrap_err().of("--owner").to_string();
+        assert_eq!(said(""), "--owner is empty");
+        assert_eq!(said("a\tb"), "--owner contains a character that is not allowed: '\\t'");
     }
 
     #[test]

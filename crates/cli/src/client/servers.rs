@@ -123,6 +123,14 @@ impl Servers {
         &self.0[0]
     }
 
+    /// That none of them is there. The Rust client says in `error` which one it tried last; where all are named, that
+    /// would be said twice.
+    pub(crate) fn unreachable(&self, error: &str) -> Failure {
+        let cause = self.iter().find_map(|server| error.strip_prefix(server.to_string().as_str()));
+        let cause = cause.unwrap_or(error).trim_start_matches([':', ' ']);
+        Failure::Unreachable { tried: self.to_string(), error: cause.to_owned() }
+    }
+
     /// All of them.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Server> {
         self.0.iter()
@@ -153,6 +161,17 @@ mod tests {
             shown(&["http://c:3,http://d:4", "http://e:5"], None),
             "http://c:3, http://d:4, http://e:5"
         );
+    }
+
+    #[test]
+    fn an_address_is_said_once_when_nobody_is_there() {
+        let servers = Servers::new(&["http://a:1,http://b:2".to_owned()], None).unwrap();
+        for error in ["http://b:2: Connection refused", "Connection refused"] {
+            let said = servers.unreachable(error).to_string();
+            assert!(said.starts_with("no server at http://a:1, http://b:2: Connection refused;"), "{said}");
+        }
+        let said = servers.unreachable("http://a:1 does not answer").to_string();
+        assert!(said.starts_with("no server at http://a:1, http://b:2: does not answer;"), "{said}");
     }
 
     #[test]

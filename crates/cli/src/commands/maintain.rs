@@ -8,7 +8,7 @@ use crate::args::SiteArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
-use crate::plan::{Maintain, Operator};
+use crate::plan::{Maintain, Operator, usage};
 
 const RESTORED: &str = "restored";
 
@@ -39,7 +39,7 @@ fn named(site: &SiteArgs) -> Result<Site, Failure> {
     let journal = JournalConfig::from_url(&site.journal, &site.cluster);
     journal
         .map(|journal| Site::new(&site.data, &journal))
-        .map_err(|error| Failure::RefusedToStart(error.to_string()))
+        .map_err(usage)
 }
 
 fn audited(operator: Operator) -> leasehold_server::Operator {

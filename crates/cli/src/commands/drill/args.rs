@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use crate::duration;
+use crate::{duration, number};
 
 /// Starts a worker that takes a lock and writes, stops it past its ttl, lets a second one take over and write, wakes the
 /// first, and shows what comes of its late write. Ends with 0 when it was refused, 1 when it was accepted. Whatever it
@@ -42,7 +42,7 @@ pub(crate) struct DrillArgs {
     #[arg(long, value_name = "CMD", conflicts_with_all = ["fence", "table", "delay_write", "without_fence"])]
     pub(crate) worker: Option<String>,
     /// A running program is the one that is stopped: the process that holds --resource; --worker then is its successor
-    #[arg(long, value_name = "PID", requires_all = ["resource", "worker", "check"], conflicts_with_all = ["delay_write", "without_fence"])]
+    #[arg(long, value_name = "PID", value_parser = number::whole::<i32>, requires_all = ["resource", "worker", "check"], conflicts_with_all = ["delay_write", "without_fence"])]
     pub(crate) pid: Option<i32>,
     /// With --worker or --pid: a line for the shell that ends with 0 if the data is as the successor left it
     #[arg(long, value_name = "CMD", requires = "worker")]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use crate::duration;
+use crate::{duration, number};
 
 #[derive(Subcommand, Debug)]
 pub(crate) enum FenceCommand {
@@ -125,7 +125,7 @@ pub(crate) struct ProxyArgs {
     #[arg(long, value_name = "NAME", default_value = "default", requires = "keys")]
     pub(crate) tenant: String,
     /// With --keys: the least generation that counts; after `recover` or `restore`, the new one
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "keys")]
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>, default_value_t = 1, requires = "keys")]
     pub(crate) least_generation: u64,
     /// With --keys: take plain numbers too, while callers are moved to signed tokens
     #[arg(long, requires = "keys")]

@@ -133,7 +133,7 @@ fn not_acquired(plan: &RunPlan, error: AcquireError) -> Result<u8, Failure> {
     let exit = match &error {
         AcquireError::NotAcquired(_) => Exit::NotAcquired,
         AcquireError::Unavailable(error) => {
-            return Err(Failure::Unreachable { tried: plan.servers.to_string(), error: error.clone() });
+            return Err(plan.servers.unreachable(error));
         }
         AcquireError::Lost(_) => Exit::LeaseGone,
         AcquireError::Invalid(_) => Exit::Usage,

@@ -1,0 +1,81 @@
+//! Work on a journal that no server uses.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::OperatorArgs;
+use crate::number;
+
+/// Which journal is worked on.
+#[derive(Args, Debug)]
+pub(crate) struct SiteArgs {
+    /// Data directory; `restore` makes it
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// Where the state lives
+    #[arg(
+        long,
+        value_name = "URL",
+        default_value = "embedded",
+        env = "LEASEHOLD_JOURNAL",
+        hide_env_values = true
+    )]
+    pub(crate) journal: String,
+    /// Name of the cluster on a shared engine
+    #[arg(long, value_name = "NAME", default_value = leasehold_server::DEFAULT_CLUSTER, env = "LEASEHOLD_CLUSTER")]
+    pub(crate) cluster: String,
+}
+
+#[derive(Subcommand, Debug)]
+pub(crate) enum JournalCommand {
+    /// Copy a journal that nobody serves into an empty one; raises generation and tokens
+    Copy(JournalCopyArgs),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct JournalCopyArgs {
+    /// The journal to copy: `embedded` is the one in --data
+    #[arg(long, value_name = "URL")]
+    pub(crate) from: String,
+    /// The empty journal to fill
+    #[arg(long, value_name = "URL")]
+    pub(crate) to: String,
+    /// Data directory
+    #[arg(long, value_name = "DIR", default_value = "leasehold-data", env = "LEASEHOLD_DATA")]
+    pub(crate) data: PathBuf,
+    /// Name of the cluster on a shared engine
+    #[arg(long, value_name = "NAME", default_value = leasehold_server::DEFAULT_CLUSTER, env = "LEASEHOLD_CLUSTER")]
+    pub(crate) cluster: String,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct BackupArgs {
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
+    /// File to write; it must not exist
+    pub(crate) file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RestoreArgs {
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
+    /// The backup
+    pub(crate) file: PathBuf,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct RecoverArgs {
+    #[command(flatten)]
+    pub(crate) site: SiteArgs,
+    /// Every later fencing token is above this, if that is more than 2^40 above everything known here
+    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
+    pub(crate) token_floor: Option<u64>,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
+}
