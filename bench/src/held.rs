@@ -2,9 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, anyhow};
 use leasehold_testbed::{self as testbed, Server as Engine};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::task::JoinSet;
 
 use crate::engines::Served;
@@ -13,6 +14,10 @@ use crate::workload::{self, Workload};
 
 /// Clients that take the locks; each holds an equal part.
 const CLIENTS: usize = 64;
+/// The same over HTTP, where each has a thread.
+const HTTP_CLIENTS: usize = 16;
+/// Locks in each session of theirs.
+const SESSION_LOCKS: usize = 1_000;
 
 /// Long enough for more events than the ring keeps.
 const WARM_UP: Duration = Duration::from_secs(3);
@@ -39,7 +44,10 @@ pub(crate) struct Held {
 /// Who keeps the locks.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub(crate) enum Keeper {
+    /// Over HTTP, a session for each thousand.
     Leasehold,
+    /// All in one session, over its stream.
+    LeaseholdStream,
     Redis,
     Etcd,
 }
@@ -48,7 +56,8 @@ impl Keeper {
     /// Its name in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
-            Self::Leasehold => "Leasehold",
+            Self::Leasehold => "Leasehold, over HTTP",
+            Self::LeaseholdStream => "Leasehold, over a session stream",
             Self::Redis => "Redis, synced, with token",
             Self::Etcd => "etcd Lock service",
         }
@@ -59,16 +68,24 @@ impl Keeper {
 pub(crate) async fn run() -> anyhow::Result<Vec<Held>> {
     eprintln!("bench: {LOCKS} held locks");
     // A tenth of them for etcd: its own recipe is slow, and what it needs for each does not depend on the number.
-    Ok(vec![leasehold(LOCKS).await?, redis(LOCKS).await?, etcd(LOCKS / 10).await?])
+    Ok(vec![
+        leasehold(Keeper::Leasehold, LOCKS).await?,
+        leasehold(Keeper::LeaseholdStream, LOCKS).await?,
+        redis(LOCKS).await?,
+        etcd(LOCKS / 10).await?,
+    ])
 }
 
-async fn leasehold(locks: usize) -> anyhow::Result<Held> {
+async fn leasehold(who: Keeper, locks: usize) -> anyhow::Result<Held> {
     let served = Served::start(None)?;
     let mut lockers = StreamLocker::connect(&served.node.url(), Connections::One, CLIENTS).await?;
     // What is allocated once, whatever is held, is there before the count begins: buffers, and the ring of events.
     workload::turn(Workload::Cycle, &mut lockers, WARM_UP).await?;
     let before = served.node.resident_bytes();
-    let _held = take(&mut lockers, locks).await?;
+    match who {
+        Keeper::LeaseholdStream => drop(take(&mut lockers, locks).await?),
+        _ => take_over_http(&served, locks)?,
+    }
     let bytes_each = each(served.node.resident_bytes(), before, locks);
     let began = Instant::now();
     let served = served.restart();
@@ -78,7 +95,7 @@ async fn leasehold(locks: usize) -> anyhow::Result<Held> {
     anyhow::ensure!(kept >= locks as u64, "{kept} of {locks} locks are held after the restart");
     tokio::time::sleep(SETTLED).await;
     let bytes_each_restarted = each(served.node.resident_bytes(), before, locks);
-    Ok(Held { who: Keeper::Leasehold, locks, bytes_each, bytes_each_restarted, ready_after_ms })
+    Ok(Held { who, locks, bytes_each, bytes_each_restarted, ready_after_ms })
 }
 
 async fn redis(locks: usize) -> anyhow::Result<Held> {
@@ -122,6 +139,32 @@ fn restart(engine: &Engine) -> Duration {
     let began = Instant::now();
     engine.restart(0);
     began.elapsed()
+}
+
+/// Takes so many locks over HTTP, in sessions of a thousand.
+fn take_over_http(served: &Served, locks: usize) -> anyhow::Result<()> {
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..HTTP_CLIENTS)
+            .map(|client| scope.spawn(move || hold_sessions(served, locks, client)))
+            .collect();
+        threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a client panicked"))?)
+    })
+}
+
+/// One client's part of the sessions.
+fn hold_sessions(served: &Served, locks: usize, client: usize) -> anyhow::Result<()> {
+    let mut http = served.node.http();
+    for session in (client..locks / SESSION_LOCKS).step_by(HTTP_CLIENTS) {
+        let body = json!({ "ownerId": format!("worker-{session}"), "ttlMs": 3_600_000 });
+        let opened = http.post("/v1/sessions", &body)?.json();
+        for number in 0..SESSION_LOCKS {
+            let body =
+                json!({ "resource": format!("held/{session}/{number}"), "sessionId": opened["sessionId"] });
+            let granted = http.post("/v1/locks/acquire", &body)?;
+            anyhow::ensure!(granted.is_acquired(), "a lock was not free: {}", granted.body);
+        }
+    }
+    Ok(())
 }
 
 /// Lets the clients take so many locks together.

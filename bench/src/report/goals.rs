@@ -71,7 +71,8 @@ pub(crate) fn table(figures: &Figures) -> String {
     let others = [
         beside_the_disk(figures),
         hand_off(figures),
-        memory(figures),
+        memory(Keeper::Leasehold, figures),
+        memory(Keeper::LeaseholdStream, figures),
         over_http(figures),
         grown("time", Step::time_cost, figures),
         grown("the server's processor time", Step::cpu_cost, figures),
@@ -136,12 +137,12 @@ fn best_durable_peer(contest: &ContestFigures) -> Option<(Contestant, &Summary)>
     best.map(|(who, summary)| (*who, summary))
 }
 
-fn memory(figures: &Figures) -> Option<Goal> {
+fn memory(who: Keeper, figures: &Figures) -> Option<Goal> {
     let held = figures.find(|part| if let PartFigures::Held(held) = part { Some(held) } else { None })?;
     let bytes = |who| held.iter().find(|held| held.who == who).map(|held| held.bytes_each);
-    let (ours, redis) = (bytes(Keeper::Leasehold)?, bytes(Keeper::Redis)?);
+    let (ours, redis) = (bytes(who)?, bytes(Keeper::Redis)?);
     Some(Goal {
-        what: "memory a held lock".to_owned(),
+        what: format!("memory a held lock: {}", who.name()),
         goal: "≤ Redis".to_owned(),
         measured: format!("{ours} bytes, Redis {redis}"),
         reached: ours <= redis,
