@@ -31,6 +31,8 @@ struct Shared {
     room: Room,
     available: bool,
     paused: bool,
+    /// So many may pass although it is paused.
+    passes: usize,
     wakers: Vec<Waker>,
     faults: std::collections::VecDeque<Fault>,
     /// An append whose caller was told `Unknown` and that has not landed yet.
@@ -122,6 +124,7 @@ impl MemoryJournal {
             room: Room::Plenty,
             available: true,
             paused: false,
+            passes: 0,
             wakers: Vec::new(),
             faults: std::collections::VecDeque::new(),
             late: None,
@@ -153,6 +156,13 @@ impl MemoryJournal {
         }
     }
 
+    /// Lets the one through that waits for the end of the pause, or the next that comes.
+    pub fn let_one_pass(&self) {
+        let mut shared = self.lock();
+        shared.passes += 1;
+        shared.wakers.drain(..).for_each(Waker::wake);
+    }
+
     /// Whether somebody waits for the end of the pause.
     pub fn is_waited_for(&self) -> bool {
         !self.lock().wakers.is_empty()
@@ -182,6 +192,10 @@ impl MemoryJournal {
         std::future::poll_fn(|context| {
             let mut shared = self.lock();
             if !shared.paused {
+                return Poll::Ready(());
+            }
+            if let Some(left) = shared.passes.checked_sub(1) {
+                shared.passes = left;
                 return Poll::Ready(());
             }
             shared.wakers.push(context.waker().clone());

@@ -52,6 +52,12 @@ pub(crate) struct Desk {
     rest: Option<CallBatch>,
     /// Whether the last round was half a one.
     was_half: bool,
+    /// Whether the journal has room for grants.
+    room: bool,
+    /// Whether work with the journal was done of which nobody was told yet.
+    has_news: bool,
+    /// The commit among it, and how long it took.
+    commit: Option<(CommittedBatch, Duration)>,
 }
 
 /// A caller that waits.
@@ -98,6 +104,9 @@ impl Desk {
             last_of_round: 0,
             rest: None,
             was_half: false,
+            room: true,
+            has_news: false,
+            commit: None,
         }
     }
 
@@ -220,10 +229,37 @@ impl Desk {
         self.shared.clock.read().monotonic
     }
 
+    /// Whether the journal has room for grants; asked of it before deciding.
+    pub(crate) fn set_room(&mut self, room: bool) {
+        self.room = room;
+        self.state.set_room(room);
+    }
+
+    /// Keeps a commit until everybody is told.
+    pub(crate) fn committed(&mut self, batch: CommittedBatch, took: Duration) {
+        self.commit = Some((batch, took));
+    }
+
+    /// Whether work with the journal was done of which nobody was told yet.
+    pub(crate) fn has_news(&self) -> bool {
+        self.has_news
+    }
+
+    /// Tells everybody what may be told now: watchers and observers of the last commit, then whoever asks for the node's
+    /// state, and at last the callers, so that whoever has an answer finds it in the sizes too.
+    pub(crate) fn tell(&mut self) {
+        self.has_news = false;
+        if let Some((batch, took)) = self.commit.take() {
+            self.show(batch, took);
+        }
+        self.publish();
+        self.deliver();
+    }
+
     /// Publishes what a node says of itself.
-    pub(crate) fn publish(&mut self, room: bool) {
+    pub(crate) fn publish(&mut self) {
         let counts = self.state.durable_counts();
-        self.shared.publish(self.state.tail().slot, &counts, room);
+        self.shared.publish(self.state.tail().slot, &counts, self.room);
         self.shared.set_credentials(self.state.table().journaled().credentials());
         self.shared.set_filled_by(self.turns.longest());
     }
@@ -236,10 +272,11 @@ impl Desk {
     /// Work with the journal is done, of which answers that leave now may tell.
     pub(crate) fn settle(&mut self, slot: Option<Slot>, began: Duration, ended: Duration) {
         self.settled = Some(Settled { slot, began, ended });
+        self.has_news = true;
     }
 
     /// Shows a commit to watchers and observers.
-    pub(crate) fn show(&mut self, batch: CommittedBatch, took: Duration) {
+    fn show(&mut self, batch: CommittedBatch, took: Duration) {
         let CommittedBatch { slot, facts, bytes, events } = batch;
         self.shared.observer.committed(facts, bytes, took);
         if !events.is_empty() {
@@ -249,8 +286,8 @@ impl Desk {
         }
     }
 
-    /// Hands out what may be told now.
-    pub(crate) fn deliver(&mut self) {
+    /// Hands out the answers that may leave now.
+    fn deliver(&mut self) {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         self.state.deliver(&mut deliveries);
         let (mut live, mut post) = (Vec::new(), std::mem::take(&mut self.post));

@@ -1,7 +1,8 @@
 //! Drives the state: takes, decides, commits, answers, until something says stop.
 //!
 //! It runs on a thread of its own (see `running.rs`). An append may block that thread, as the embedded journal's does,
-//! or wait, as a remote engine's does: then commands are taken and decided meanwhile, and make up the next batch.
+//! or wait, as a remote engine's does: then commands are taken and decided meanwhile, and make up the next batch. That
+//! one goes to the engine first, and everybody is told of the last while it is under way.
 
 use std::future::Future;
 use std::pin::pin;
@@ -25,17 +26,20 @@ pub(crate) async fn serve(
     beats: bool,
 ) -> StopReason {
     let mut first = None;
-    // Where a confirmation costs nothing the journal is this machine's.
-    let halved = if writer.limits().confirm_is_free { HALVED_EMBEDDED } else { HALVED };
+    let mut next = None;
+    // Where a confirmation costs nothing the journal is this machine's, and an append blocks the loop.
+    let is_engine = !writer.limits().confirm_is_free;
+    let halved = if is_engine { HALVED } else { HALVED_EMBEDDED };
     let mut next_beat = desk.monotonic() + BEAT;
     loop {
-        let room = writer.room() == Room::Plenty;
-        desk.state.set_room(room);
-        desk.half_round(first.take(), &halved);
-        desk.deliver();
-        desk.publish(room);
+        desk.set_room(writer.room() == Room::Plenty);
+        if next.is_none() {
+            desk.half_round(first.take(), &halved);
+            desk.tell();
+            next = desk.state.next_work();
+        }
         keepers.tell(desk);
-        match desk.state.next_work() {
+        match next.take() {
             Some(work) => {
                 desk.begin_batch();
                 // A confirmation is not seen by standbys.
@@ -46,9 +50,11 @@ pub(crate) async fn serve(
                 if is_append {
                     next_beat = desk.monotonic() + BEAT;
                 }
-                // Before the answers, so that whoever has one finds it in the sizes too.
-                desk.publish(room);
-                desk.deliver();
+                // An engine need not stand still while everybody is told: what was decided meanwhile goes first.
+                next = if is_engine { desk.state.next_work() } else { None };
+                if next.is_none() {
+                    desk.tell();
+                }
             }
             None if desk.is_closing() => return StopReason::Shutdown,
             None if beats && desk.monotonic() >= next_beat => {
@@ -81,7 +87,7 @@ async fn complete(
                 keepers.committed(batch.bytes);
                 let ended = desk.monotonic();
                 desk.settle(Some(batch.slot), began, ended);
-                desk.show(batch, ended.saturating_sub(began));
+                desk.committed(batch, ended.saturating_sub(began));
                 break;
             }
             Next::Confirmed => {
@@ -155,6 +161,18 @@ async fn during<T>(
     give_up_at: Option<Duration>,
 ) -> Option<T> {
     let mut work = pin!(work);
+    if desk.has_news() {
+        // Polled once, and then its connection, so that it is on its way before anybody is told of the last.
+        let done = tokio::select! {
+            biased;
+            done = &mut work => Some(done),
+            () = tokio::task::yield_now() => None,
+        };
+        desk.tell();
+        if done.is_some() {
+            return done;
+        }
+    }
     loop {
         let woken = tokio::select! {
             biased;

@@ -92,7 +92,7 @@ pub(crate) async fn make_ready(
     }
     shared.set_format(state.table().journaled());
     let mut desk = Desk::new(state, shared, inbox, time, config.queue);
-    desk.publish(true);
+    desk.publish();
     Ok(Ready { desk, writer: opened.writer, keepers })
 }
 

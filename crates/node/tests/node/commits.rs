@@ -43,6 +43,37 @@ async fn while_a_batch_is_in_flight_the_next_one_fills() {
     assert_eq!(*world.seen.batches.lock().unwrap(), [2, 49], "the first fact of a journal is its format");
 }
 
+/// An engine is given the next batch before anybody is told of the last; but nobody waits for the next to hear of the last.
+#[tokio::test]
+async fn what_is_durable_is_told_while_the_next_batch_is_in_flight() {
+    let world = World::new().await;
+    world.journal.set_paused(true);
+    let first = world.spawn(acquire("first", 1));
+    world.settle().await;
+    let second = world.spawn(acquire("second", 2));
+    world.settle().await;
+    world.journal.let_one_pass();
+    assert_eq!(token(first.await.unwrap().unwrap().get()), 1);
+    world.settle().await;
+    assert!(world.journal.is_waited_for(), "the second batch is in flight");
+    assert_eq!(world.seen.batches.lock().unwrap().len(), 1, "and the first was shown");
+    assert!(!second.is_finished());
+    // A renewal needs a confirmation that begins after it, and is told while the next one is under way.
+    world.journal.set_paused(false);
+    assert_eq!(token(second.await.unwrap().unwrap().get()), 2);
+    world.journal.set_paused(true);
+    let renewal = world.spawn(renew(1));
+    world.settle().await;
+    let third = world.spawn(acquire("third", 3));
+    world.settle().await;
+    world.journal.let_one_pass();
+    assert!(matches!(renewal.await.unwrap().unwrap().get(), Reply::Renewed(_)));
+    world.settle().await;
+    assert!(world.journal.is_waited_for() && !third.is_finished());
+    world.journal.set_paused(false);
+    assert_eq!(token(third.await.unwrap().unwrap().get()), 3);
+}
+
 #[tokio::test]
 async fn an_unknown_outcome_ends_as_one_grant() {
     for fault in [Fault::UnknownBefore, Fault::UnknownAfter, Fault::UnknownLate] {
