@@ -59,6 +59,9 @@ async function furnish() {
   post("/v1/locks/acquire", { resource: "billing/acme", ownerId: "next", ttlMs: 240_000, waitMs: 240_000 }).catch(() => {});
   const { sessionId } = await post("/v1/sessions", { ownerId: "worker-1", ttlMs: 240_000 });
   await post("/v1/locks/acquire", { resource: "jobs/nightly", sessionId });
+  const rejections = [{ resource: "billing/acme", fencingToken: 2, highestToken: 3 }];
+  await post("/v1/fences/report", { prefix: "billing/", enforces: true, rejections });
+  await post("/v1/fences/report", { prefix: "jobs/", enforces: false });
   await post("/v1/elections/scheduler/campaign", { ownerId: "sched-a", ttlMs: 240_000, value: "http://127.0.0.1:9" });
 }
 
@@ -130,6 +133,7 @@ const scenarios = {
     }
     await visit(page, "resource/jobs%2Flate");
     await page.getByText("missed 2; longest gap 9").waitFor();
+    await page.getByText("from now if its holder stays silent").waitFor();
     await page.getByText("timed out").waitFor();
     assert.deepEqual(page.complaints, []);
   },

@@ -13,9 +13,9 @@ use serde_json::Value;
 
 use crate::{figures, median};
 
-/// The quiet tenant's load: one caller, 200 locks a second. With one client this workload is an acquire and a release of a
+/// The quiet tenant's load: one caller, 100 locks a second. With one client this workload is an acquire and a release of a
 /// name that no flood uses.
-const QUIET: &[&str] = &["handoff", "--clients", "1", "--rate", "200"];
+const QUIET: &[&str] = &["handoff", "--clients", "1", "--rate", "100"];
 /// Floods: of single calls, and of frames with many.
 const FLOODS: &[(&str, &[&str])] = &[
     ("64 connections", &["cycle", "--clients", "64"]),

@@ -12,9 +12,10 @@ const SHELLS: [(&str, &str); 3] = [("bash", "leasehold"), ("zsh", "_leasehold"),
 /// Makes `target/debian/leasehold_*.deb`.
 pub(crate) fn package(args: &[String]) -> ExitCode {
     let build = Line::cargo("build --release --locked -p leasehold-cli");
-    // What was generated beside the binary is named in crates/cli/Cargo.toml.
-    let deb = args.iter().fold(Line::cargo("deb --no-build -p leasehold-cli"), |line, arg| line.arg(arg));
-    match build.run() && generate(&target().join("package")) && deb.run() {
+    // What was generated beside the binary is named in crates/cli/Cargo.toml. Line tables would make it ten times as large.
+    let deb = Line::cargo("deb --no-build --strip -p leasehold-cli");
+    let deb = args.iter().fold(deb, |line, arg| line.arg(arg));
+    match build.run() && generate(&target().join("release/package")) && deb.run() {
         true => ExitCode::SUCCESS,
         false => {
             eprintln!("no package was made; it needs `cargo install cargo-deb --locked`");

@@ -24,9 +24,9 @@ function draw(answer, takeAway) {
     timeline(answer),
     facts([
       ["Last token", answer.lastToken === null ? "never granted" : String(answer.lastToken)],
-      ["Contention", `${count(answer.contention)} acquires met a holder, a waiter or a lock delay`],
+      ["Contention", `${count(answer.contention)} ${answer.contention === 1 ? "acquire" : "acquires"} met a holder, a waiter or a lock delay`],
       ["Fence rejections", answer.fenceRejections > 0 ? badge(count(answer.fenceRejections), "bad") : "none reported"],
-      answer.earliestRegrantAt ? ["Earliest re-grant", when(answer.earliestRegrantAt)] : null,
+      ["Earliest re-grant", regrant(answer)],
     ]),
     h("h2", {}, holders.length > 1 ? "Holders" : "Holder"),
     holders.map((holder) => holderCard(holder, takeAway)),
@@ -56,6 +56,14 @@ function draw(answer, takeAway) {
       "No lease of it has ended yet, as far as is remembered.",
     ),
   ];
+}
+
+/// When somebody else can have it: at the latest when whoever holds it has been silent for its ttl, and the lock delay is over.
+function regrant({ holders, earliestRegrantAt }) {
+  if (earliestRegrantAt) return `${when(earliestRegrantAt)}, at the end of its lock delay`;
+  if (!holders.length) return "at once";
+  const left = Math.min(...holders.map(({ remainingMs }) => remainingMs));
+  return `when it is released; about ${duration(left)} from now if its holder stays silent`;
 }
 
 function state({ holders, waiters, earliestRegrantAt }) {
