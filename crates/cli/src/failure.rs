@@ -53,6 +53,9 @@ pub(crate) enum Failure {
     /// A check that was asked for came out badly, or the server stopped by itself.
     #[error("{0}")]
     Failed(String),
+    /// The engine that a journal lives on does not answer.
+    #[error("{0}")]
+    Unavailable(String),
     /// What a fence protects cannot be used, so that nothing can be shown about it.
     #[error("{0}")]
     Fence(String),
@@ -81,7 +84,9 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Unreachable { .. } | Self::Lost { .. } | Self::Fence(_) => Exit::Unavailable,
+            Self::Unreachable { .. } | Self::Lost { .. } | Self::Unavailable(_) | Self::Fence(_) => {
+                Exit::Unavailable
+            }
             Self::Problem(problem) => problem.exit(),
             Self::RefusedToStart(_) => Exit::RefusedToStart,
             Self::Garbled { .. } | Self::Failed(_) => Exit::Failed,
@@ -90,6 +95,9 @@ impl Failure {
         }
     }
 }
+
+/// What is said of an error that explains nothing: ours do.
+const FOREIGN: &str = "the answer does not say why; is it a Leasehold server?";
 
 /// A problem+json answer. Its codes are a closed list, but a newer server may have more of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -109,7 +117,7 @@ impl Problem {
         let text = |name: &str| value.get(name).and_then(Value::as_str).map(str::to_owned);
         Self {
             code: text("code").unwrap_or_else(|| format!("http_{status}")),
-            detail: text("detail").or_else(|| text("title")).unwrap_or_else(|| "no detail given".into()),
+            detail: text("detail").or_else(|| text("title")).unwrap_or_else(|| FOREIGN.into()),
             reason: text("reason"),
         }
     }
@@ -170,6 +178,6 @@ mod tests {
     #[test]
     fn an_error_body_of_somebody_else_is_still_told() {
         let problem = Problem::read(502, b"<html>");
-        assert_eq!(problem.to_string(), "http_502: no detail given");
+        assert_eq!(problem.to_string(), format!("http_502: {FOREIGN}"));
     }
 }

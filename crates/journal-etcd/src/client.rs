@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::uri::PathAndQuery;
+use leasehold_journal::remote::in_words;
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -138,17 +139,6 @@ fn tls_config(files: &TlsFiles) -> Result<ClientTlsConfig, InvalidConfig> {
         tls = tls.identity(Identity::from_pem(read(cert)?, read(key)?));
     }
     Ok(tls)
-}
-
-/// "transport error" alone helps nobody.
-fn in_words(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }
 
 /// A connection to one member. Given up after any unknown outcome.

@@ -62,6 +62,9 @@ impl PostgresConfig {
         // The driver's message is not passed on: it may quote the URL, password and all.
         let mut driver: tokio_postgres::Config =
             url.parse().map_err(|_| InvalidConfig("not a PostgreSQL URL".to_owned()))?;
+        if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
+            return Err(InvalidConfig("the URL names no host".to_owned()));
+        }
         let in_url = driver.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let password = remote::password(in_url.as_deref(), ours.password_file.as_deref(), environment);
         if let Some(password) = password.map_err(InvalidConfig)? {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use leasehold_journal::remote::in_words;
 use tokio::task::AbortHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -61,17 +62,6 @@ pub(crate) fn judge(error: &tokio_postgres::Error) -> Trouble {
         code if code.code().starts_with("23") => Trouble::Forbidden(text),
         _ => Trouble::Unknown(text),
     }
-}
-
-/// The driver says "error connecting to server" and keeps the reason to itself.
-fn in_words(error: &tokio_postgres::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(inner) = source {
-        text = format!("{text}: {inner}");
-        source = inner.source();
-    }
-    text
 }
 
 /// A connection and the task that drives it; both end together.

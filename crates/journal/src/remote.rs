@@ -66,6 +66,20 @@ pub fn password(
     }
 }
 
+/// An error with its causes, from the outside in. Libraries often say the same of two layers; it is said once here.
+pub fn in_words(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(inner) = source {
+        let cause = inner.to_string();
+        if !text.ends_with(&cause) {
+            text = format!("{text}: {cause}");
+        }
+        source = inner.source();
+    }
+    text
+}
+
 /// What a beat confirms (J7), where only a committed write does.
 pub fn confirmed_by(beat: Outcome) -> Confirmation {
     match beat {
@@ -139,6 +153,16 @@ mod tests {
         for name in ["", "Main", "a b", "a/b", ".", "..", &"x".repeat(49)] {
             assert!(check_name(name).is_err(), "{name}");
         }
+    }
+
+    #[test]
+    fn what_two_layers_say_is_said_once() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Layer(&'static str, #[source] Option<Box<Layer>>);
+        let refused = Layer("connection refused", None);
+        let layers = Layer("connect error", Some(Box::new(Layer("connect error", Some(Box::new(refused))))));
+        assert_eq!(in_words(&layers), "connect error: connection refused");
     }
 
     #[test]

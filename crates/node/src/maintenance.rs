@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use leasehold_core::{Command, LockTable, Operator, Recover, Reply, Settings, Ticket};
+use leasehold_core::{Command, LockTable, Operator, Recover, Refusal, Reply, Settings, Ticket};
 use leasehold_journal::{Claim, Journal, OpenError, Opened};
 use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, Generation, Nonce, Now, TenantName, Time, limits};
@@ -123,6 +123,9 @@ fn recovered(state: &mut State) -> Result<(Generation, u64), StartError> {
     });
     match reply {
         Some(Reply::Recovered { generation, token_floor }) => Ok((generation, token_floor)),
-        other => Err(OpenError::Unsuitable(format!("the table refused to recover: {other:?}")).into()),
+        Some(Reply::Refused(Refusal::TokensUsedUp)) => {
+            Err(StartError::Refused("no token below 2^53 would be left above the floor"))
+        }
+        _ => Err(StartError::Refused("the table does not take the recovery")),
     }
 }

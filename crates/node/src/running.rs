@@ -22,6 +22,9 @@ pub enum StartError {
     /// The witness could not be read or written.
     #[error("the witness in the data directory: {0}")]
     Witness(String),
+    /// A recovery cannot be made; nothing was changed.
+    #[error("{0}")]
+    Refused(&'static str),
     /// The operating system gives no thread.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
@@ -64,7 +67,7 @@ impl StartError {
             Self::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_)) => true,
             Self::Read(ReadError::Unavailable(_) | ReadError::Replaced) => true,
             Self::Open(_) | Self::Read(ReadError::Corrupt { .. }) => false,
-            Self::Witness(_) | Self::Thread(_) | Self::Died => false,
+            Self::Witness(_) | Self::Refused(_) | Self::Thread(_) | Self::Died => false,
         }
     }
 }

@@ -78,14 +78,14 @@ pub(crate) fn start_hint(error: &StartError) -> Option<&'static str> {
         StartError::Witness(_) => {
             Some("the data directory must be writable, and its witness file as this program left it")
         }
-        StartError::Read(_) | StartError::Thread(_) | StartError::Died => None,
+        StartError::Read(_) | StartError::Refused(_) | StartError::Thread(_) | StartError::Died => None,
     }
 }
 
 const CORRUPT: &str = "nothing was changed; restore a backup with `leasehold restore`, or give up what is damaged with \
                        `leasehold recover`, which raises all tokens";
 
-fn open_hint(error: &OpenError) -> Option<&'static str> {
+pub(crate) fn open_hint(error: &OpenError) -> Option<&'static str> {
     match error {
         OpenError::InUse(_) => {
             Some("another leasehold serves this directory; stop it, or choose another with --data")

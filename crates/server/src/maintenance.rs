@@ -13,7 +13,7 @@ use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, Nonce};
 
 use crate::config::JournalConfig;
-use crate::error::start_hint;
+use crate::error::{open_hint, start_hint};
 use crate::journal::{chosen, embedded_dir};
 
 /// A journal, and the data directory with the witness of the node that serves it.
@@ -42,9 +42,11 @@ impl Site {
         }
         let mut reader = self.journal.reader().await?;
         match reader.head().await {
-            Err(ReadError::Unavailable(why)) if self.is_remote => {
-                missing(format!("{}: {why}", self.journal.kind()))
-            }
+            Err(ReadError::Unavailable(why)) if self.is_remote => match reader.snapshot().await {
+                // The engine answers: it is the journal that is missing.
+                Ok(_) => missing(self.journal.kind().to_owned()),
+                Err(_) => Err(OpenError::Unavailable(why).into()),
+            },
             // What else is wrong with it is told, or mended, by what was asked for.
             _ => Ok(reader),
         }
@@ -77,9 +79,12 @@ impl std::fmt::Debug for Site {
 /// Why maintenance failed. Nothing was changed, except where the message says so.
 #[derive(Debug, thiserror::Error)]
 pub enum MaintenanceError {
-    /// The journal or the backup cannot be opened.
+    /// The journal cannot be opened.
     #[error(transparent)]
     Open(#[from] OpenError),
+    /// The backup cannot be read.
+    #[error("cannot read the backup: {0}")]
+    Archive(String),
     /// The backup cannot be made.
     #[error("cannot make the backup: {0}")]
     Backup(#[from] ArchiveError),
@@ -108,9 +113,31 @@ impl MaintenanceError {
             Self::Copy(ImportError::NotEmpty(_)) => Some("copy under another --cluster"),
             Self::NoJournal(_) => Some("name it with --data, or with --journal and --cluster"),
             Self::Recover(error) => start_hint(error),
-            Self::Open(_) | Self::Backup(_) | Self::Restore(_) | Self::Copy(_) => None,
+            Self::Open(error) => open_hint(error),
+            Self::Backup(_) | Self::Archive(_) | Self::Restore(_) | Self::Copy(_) => None,
         }
     }
+
+    /// Whether the engine did not answer: nothing is known to be wrong, and asking again may help.
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(OpenError::Unavailable(_))
+                | Self::Recover(StartError::Open(OpenError::Unavailable(_)))
+                | Self::Restore(ImportError::Target(OpenError::Unavailable(_)))
+                | Self::Copy(ImportError::Target(OpenError::Unavailable(_)))
+        )
+    }
+}
+
+/// What is wrong with a backup, which is a file and no journal.
+fn unreadable(error: OpenError) -> MaintenanceError {
+    MaintenanceError::Archive(match error {
+        OpenError::Unavailable(why) => why,
+        OpenError::Corrupt { place, detail } => format!("{place}: {detail}"),
+        OpenError::TooNew(detail) => format!("it was written by a newer version: {detail}"),
+        other => other.to_string(),
+    })
 }
 
 /// Writes everything committed into a new file.
@@ -128,7 +155,7 @@ pub async fn backup(site: &Site, file: &Path) -> Result<Summary, MaintenanceErro
 /// # Errors
 /// See [`MaintenanceError`].
 pub async fn restore(file: &Path, site: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
-    let mut archive = Archive::open(file)?;
+    let mut archive = Archive::open(file).map_err(unreadable)?;
     site.journal.import(&mut archive).await.map_err(MaintenanceError::Restore)?;
     site.raise_filled(operator).await
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
+use leasehold_types::FencingToken;
 
 use super::OperatorArgs;
 use crate::number;
@@ -74,8 +75,8 @@ pub(crate) struct RecoverArgs {
     #[command(flatten)]
     pub(crate) site: SiteArgs,
     /// Every later fencing token is above this, if that is more than 2^40 above everything known here
-    #[arg(long, value_name = "N", value_parser = number::whole::<u64>)]
-    pub(crate) token_floor: Option<u64>,
+    #[arg(long, value_name = "N", value_parser = number::token)]
+    pub(crate) token_floor: Option<FencingToken>,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
 }

@@ -159,6 +159,11 @@ impl Client {
     /// Opens a stream of events.
     pub(crate) async fn events(&self, call: &Call) -> Result<Events, Failure> {
         let (server, response) = self.response(call).await?;
+        let kind = response.headers().get(header::CONTENT_TYPE);
+        if kind.is_none_or(|kind| !kind.as_bytes().starts_with(b"text/event-stream")) {
+            let error = "it is no stream of events".to_owned();
+            return Err(Failure::Garbled { server: server.to_string(), error });
+        }
         Ok(Events::new(server.to_string(), response.into_body()))
     }
 
@@ -222,7 +227,35 @@ async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused
 
 #[cfg(test)]
 mod tests {
+    use leasehold_types::LeaseId;
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
     use super::*;
+    use crate::commands::election::resign;
+    use crate::output::{Format, Out};
+
+    /// A client of somebody else's server, which answers `{}` to whatever it is asked first.
+    async fn client_of_a_foreign_server() -> Client {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        tokio::spawn(async move {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let _ = socket.read(&mut [0; 4096]).await.unwrap();
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+            socket.write_all(answer).await.unwrap();
+        });
+        Client::new(Servers::only(Server::local(port)))
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_none_of_ours_is_found_out() {
+        let watched = client_of_a_foreign_server().await.events(&Call::get("/v1/events")).await;
+        assert!(matches!(watched, Err(Failure::Garbled { .. })), "a stream that would never begin");
+        let (client, lease) = (client_of_a_foreign_server().await, LeaseId::from_bytes([0; 16]));
+        let resigned = resign(&client, &mut Out::new(Format::Table), "scheduler", lease, None).await;
+        assert!(matches!(resigned, Err(Failure::Garbled { .. })), "{resigned:?}");
+    }
 
     #[test]
     fn names_are_encoded_whole() {

@@ -65,6 +65,9 @@ impl Server {
         let Some(credential) = self.security.read_credential().map_err(|error| wrong(&error))? else {
             return Ok(None);
         };
+        if credential.is_empty() {
+            return Err(wrong(&"there is nothing in it"));
+        }
         let mut value =
             HeaderValue::try_from(format!("Bearer {credential}")).map_err(|error| wrong(&error))?;
         value.set_sensitive(true);

@@ -2,7 +2,7 @@
 //! value, and stops on loss and on uncertainty as it does.
 
 use leasehold::LeaseGuard;
-use leasehold_api::{Leader, ResignRequest};
+use leasehold_api::{Leader, ResignAnswer, ResignRequest};
 use leasehold_types::{LeaseId, OwnerId};
 use serde_json::{Value, json};
 
@@ -93,6 +93,7 @@ pub(crate) async fn resign(
     let body = ResignRequest { lease_id, to: to.clone() };
     let hint = "look with `leasehold show election/NAME`";
     let answer = client.call(&Call::post(path(name, "resign"), &body, hint)).await?;
+    answer.read::<ResignAnswer>()?;
     match out.format() {
         Format::Json => out.line(&answer.text)?,
         Format::Table => match to {

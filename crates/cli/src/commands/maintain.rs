@@ -2,6 +2,7 @@
 
 use leasehold_server::maintenance::{self, MaintenanceError, Site};
 use leasehold_server::{BackupSummary, JournalConfig, Recovered};
+use leasehold_types::FencingToken;
 use serde_json::json;
 
 use crate::args::SiteArgs;
@@ -24,7 +25,9 @@ pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, 
             recovered(out, RESTORED, &done.map_err(failure)?)?;
         }
         Maintain::Recover { site, token_floor, operator } => {
-            let done = maintenance::recover(&named(&site)?, audited(operator), token_floor).await;
+            let done =
+                maintenance::recover(&named(&site)?, audited(operator), token_floor.map(FencingToken::get))
+                    .await;
             recovered(out, "recovered", &done.map_err(failure)?)?;
         }
         Maintain::Copy { from, to, operator } => {
@@ -37,9 +40,7 @@ pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, 
 
 fn named(site: &SiteArgs) -> Result<Site, Failure> {
     let journal = JournalConfig::from_url(&site.journal, &site.cluster);
-    journal
-        .map(|journal| Site::new(&site.data, &journal))
-        .map_err(usage)
+    journal.map(|journal| Site::new(&site.data, &journal)).map_err(usage)
 }
 
 fn audited(operator: Operator) -> leasehold_server::Operator {
@@ -52,8 +53,10 @@ fn failure(error: MaintenanceError) -> Failure {
         None => error.to_string(),
     };
     match error {
+        _ if error.is_unavailable() => Failure::Unavailable(told),
         MaintenanceError::Open(_) | MaintenanceError::Recover(_) => Failure::RefusedToStart(told),
         MaintenanceError::Backup(_)
+        | MaintenanceError::Archive(_)
         | MaintenanceError::Restore(_)
         | MaintenanceError::Copy(_)
         | MaintenanceError::NoJournal(_) => Failure::Failed(told),

@@ -49,7 +49,7 @@ pub(crate) fn perform(plan: Plan) -> Result<ExitCode, Failure> {
 fn answered(plan: Plan) -> Result<Exit, Failure> {
     match plan {
         Plan::Run(_) | Plan::KeepChild(_) => unreachable!("perform takes what has a child"),
-        Plan::Serve(args) => serve::serve(args),
+        Plan::Serve(args) => serve::serve(&args),
         Plan::Ask { servers, format, ask } => {
             block_on(Builder::new_current_thread(), answer(&Client::new(servers), &mut Out::new(format), ask))
         }
@@ -79,8 +79,10 @@ fn answered(plan: Plan) -> Result<Exit, Failure> {
             print(&script)
         }
         Plan::Man(Some(directory)) => {
-            std::fs::create_dir_all(&directory).map_err(Failure::output)?;
-            clap_mangen::generate_to(Cli::command(), directory).map_err(Failure::output)?;
+            let failed =
+                |error| Failure::Io { what: format!("cannot write to {}", directory.display()), error };
+            std::fs::create_dir_all(&directory).map_err(failed)?;
+            clap_mangen::generate_to(Cli::command(), &directory).map_err(failed)?;
             Ok(Exit::Done)
         }
         Plan::Man(None) => {

@@ -12,8 +12,17 @@ use crate::commands::run::RunPlan;
 use crate::failure::Failure;
 use crate::output::Format;
 
+/// A command that is there, but has no name.
+fn check_command(command: &[String]) -> Result<(), Failure> {
+    match command.first() {
+        Some(program) if program.is_empty() => Err(Failure::Usage("the command is empty".into())),
+        _ => Ok(()),
+    }
+}
+
 pub(super) fn run(args: RunArgs, servers: Servers) -> Result<RunPlan, Failure> {
     let (mode, class) = kind(&args.kind)?;
+    check_command(&args.command)?;
     let run_when_unavailable = match args.on_unavailable.as_str() {
         "fail" => false,
         "run" if class == Class::Efficiency => true,
@@ -41,6 +50,7 @@ pub(super) fn run(args: RunArgs, servers: Servers) -> Result<RunPlan, Failure> {
 }
 
 pub(super) fn elect(args: ElectArgs, format: Format, servers: Servers) -> Result<RunPlan, Failure> {
+    check_command(&args.command)?;
     Ok(RunPlan {
         servers,
         resource: election_resource(&args.name)?,

@@ -8,6 +8,8 @@ mod words;
 
 use std::path::PathBuf;
 
+use leasehold_types::FencingToken;
+
 use crate::args::{
     AccessArgs, AdviseArgs, BenchArgs, CheckHistoryArgs, Cli, Command, JournalCommand, JournalCopyArgs,
     KeepChildArgs, ServeArgs, SiteArgs,
@@ -113,7 +115,7 @@ pub(crate) struct Operator {
 pub(crate) enum Maintain {
     Backup { site: SiteArgs, file: PathBuf },
     Restore { site: SiteArgs, file: PathBuf, operator: Operator },
-    Recover { site: SiteArgs, token_floor: Option<u64>, operator: Operator },
+    Recover { site: SiteArgs, token_floor: Option<FencingToken>, operator: Operator },
     Copy { from: SiteArgs, to: SiteArgs, operator: Operator },
 }
 

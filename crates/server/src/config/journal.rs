@@ -66,7 +66,10 @@ impl RawJournal {
     pub fn from_url(text: &str) -> Result<Self, ConfigError> {
         let url = JournalUrl(text.to_owned());
         match url.scheme() {
-            "embedded" => Ok(Self::Embedded {}),
+            "embedded" if matches!(text, "embedded" | "embedded://") => Ok(Self::Embedded {}),
+            "embedded" => {
+                Err(wrong("the embedded journal is in the data directory (--data): write `embedded` alone"))
+            }
             "etcd" => Ok(Self::Etcd { url }),
             "postgres" | "postgresql" => Ok(Self::Postgres { url }),
             "redis" | "rediss" => Ok(Self::Redis { url }),

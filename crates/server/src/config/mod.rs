@@ -141,7 +141,7 @@ impl RawConfig {
         let cluster = self.cluster.as_deref().unwrap_or(DEFAULT_CLUSTER);
         // A password is looked up where it is used: no layer of settings that could be shown has it.
         let environment = |name: &str| std::env::var(name).ok();
-        Ok(Config {
+        let config = Config {
             journal: self.journal.unwrap_or(RawJournal::Embedded {}).resolve(cluster, environment)?,
             accept_lossy: self.accept_correctness_locks_on_lossy_journal.unwrap_or(false),
             hosts: host_policy(listen, protected, self.allowed_hosts.unwrap_or_default())?,
@@ -163,7 +163,11 @@ impl RawConfig {
                 )?),
                 ..self.limits.resolve()?
             },
-        })
+        };
+        if config.advertise.is_some() {
+            config.check_address()?;
+        }
+        Ok(config)
     }
 }
 

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use leasehold_api::StatusAnswer;
+use leasehold_server::JournalConfig;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
@@ -17,7 +18,7 @@ use crate::ending::Ending;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out};
-use crate::plan::servers;
+use crate::plan::{servers, usage};
 use engine::PrivateEtcd;
 use node::Node;
 
@@ -56,6 +57,8 @@ impl DevClusterPlan {
             (None, Some(DevEngine::Etcd)) => Engine::Etcd,
             (None, None) => return Err(no_engine("it needs an engine that several nodes can share")),
         };
+        let url = if let Engine::Running(url) = &engine { url } else { "etcd://127.0.0.1" };
+        JournalConfig::from_url(url, &args.cluster).map_err(usage)?;
         if args.nodes == 0 || args.nodes > MOST_NODES {
             return Err(Failure::Usage(format!("--nodes: 1 to {MOST_NODES}")));
         }

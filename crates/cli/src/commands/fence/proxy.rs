@@ -48,11 +48,17 @@ impl ProxyPlan {
             listen: serving::address("--listen", &args.listen, args.insecure)?,
             admin: admin.transpose()?,
             rollout: rollout_store(args),
-            report_to: args.report_to.clone(),
+            report_to: args.report_to.as_deref().map(service).transpose()?,
             state: args.state.clone(),
             stage: stage("--stage", &args.stage)?,
         })
     }
+}
+
+/// The lock service that is told what was rejected.
+fn service(url: &str) -> Result<String, Failure> {
+    let parsed = Upstream::parse(url).map_err(|error| Failure::Usage(format!("--report-to: {error}")));
+    parsed.map(|_| url.to_owned())
 }
 
 /// Where stages are kept: what is in memory is for tests, and shared with nobody.

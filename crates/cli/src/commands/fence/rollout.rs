@@ -45,6 +45,9 @@ impl RolloutPlan {
 
     pub(super) fn overriding(args: &OverrideArgs) -> Result<Self, Failure> {
         let (prefix, actor) = (args.prefix.clone(), actor(args.actor.as_ref()));
+        if args.lasts.is_zero() {
+            return Err(Failure::Usage("--for must be more than 0".into()));
+        }
         let act = match (args.end, &args.reason) {
             (true, _) => Act::EndOverride { prefix, actor },
             (false, reason) => {
@@ -55,6 +58,11 @@ impl RolloutPlan {
         };
         Ok(Self { store: args.rollout.rollout.clone(), act })
     }
+}
+
+/// A prefix for people: the empty one is that of every name.
+fn shown(prefix: &str) -> &str {
+    if prefix.is_empty() { "every name" } else { prefix }
 }
 
 fn actor(named: Option<&String>) -> String {
@@ -71,7 +79,7 @@ pub(crate) async fn open(store: &str) -> Result<SharedRollout<Documents>, Failur
 
 /// Whoever only looks makes no new file by a slip of the pen.
 fn exists(store: &str) -> Result<(), Failure> {
-    match store.strip_prefix("sqlite:") {
+    match store.strip_prefix("sqlite:").or_else(|| store.strip_prefix("file:")) {
         Some(path) if !std::path::Path::new(path).exists() => Err(Failure::Fence(format!(
             "there is no roll-out in {path}; name it with --rollout, or begin one with `leasehold fence stage`"
         ))),
@@ -130,14 +138,16 @@ pub(super) async fn rollout(out: &mut Out, plan: RolloutPlan) -> Result<Exit, Fa
             told(
                 out,
                 json!({ "prefix": prefix, "from": from, "stage": stage.to_string(), "actorId": actor }),
-                || format!("{prefix}: {from} -> {stage}, everywhere within a second"),
+                || format!("{}: {from} -> {stage}, everywhere within a second", shown(&prefix)),
             )
         }
         Act::Override { prefix, made } => {
             shared.set_override(&prefix, Stage::Count, &made, now).await.map_err(failed)?;
             let until = Timestamp(made.ends_at()).to_string();
             let report = json!({ "prefix": prefix, "actorId": made.actor(), "reason": made.reason(), "endsAt": until });
-            told(out, report, || format!("{prefix}: every write passes until {until}, and is counted"))
+            told(out, report, || {
+                format!("{}: every write passes until {until}, and is counted", shown(&prefix))
+            })
         }
         Act::EndOverride { prefix, actor } => {
             shared.end_override(&prefix, &actor, now).await.map_err(failed)?;
