@@ -14,7 +14,7 @@ use crate::handle::{may_enter, no_progress};
 use crate::mailbox::{BatchedCall, CallBatch, Letter, Mailbox, Passage};
 use crate::seat::Seat;
 use crate::shared::{Message, Shared};
-use crate::turns::SHARE;
+use crate::turns::LONGEST;
 use crate::{Call, Sleep, SubmitError, Trail};
 
 /// Brings many commands to the loop at once, and carries many answers back at once: one wake-up of the loop for a whole
@@ -127,7 +127,7 @@ impl<T> Lane<T> {
                 self.refused.push((tag, error));
                 continue;
             }
-            if batch.len() == SHARE {
+            if batch.len() == LONGEST {
                 full.push(std::mem::take(&mut batch));
             }
             batch.push((self.place(tag, &call, arrived), call, trail));

@@ -1,6 +1,6 @@
 //! Whose turn it is when several tenants ask: each gets an equal share of every batch, in the order in which it asked.
 //!
-//! As long as one tenant asks for no more than a share, nothing is kept here and the loop takes what comes as it comes.
+//! As long as one tenant asks for not too much, nothing is kept here and the loop takes what comes as it comes.
 //! Beyond that, or as soon as a second tenant is seen, everything that waits is sorted by tenant, so that nobody is hidden
 //! behind a flood, and one message of each is taken in turn.
 
@@ -11,8 +11,12 @@ use leasehold_types::TenantName;
 use crate::shared::Message;
 
 /// Calls of one tenant in one batch, while others ask: enough that a commit is worth its while, few enough that deciding
-/// them takes no longer than the commit. No message brings more: a lane cuts what it sends.
-pub(crate) const SHARE: usize = 256;
+/// them takes no longer than the commit: about two microseconds each, beside a durable write of 0.15 milliseconds.
+const SHARE: usize = 64;
+
+/// Calls of one tenant that are taken as they come before others are looked for. No message brings more: a lane cuts what
+/// it sends.
+pub(crate) const LONGEST: usize = 256;
 
 /// So many batches after a second tenant was last seen everybody still keeps to its share, since it will ask again: then
 /// it meets small batches, decided and committed in a moment. One that stays alone has the loop for itself soon enough.
@@ -41,10 +45,25 @@ struct Line {
     left: usize,
 }
 
+impl Line {
+    /// Takes the next message, or as much of it as it may still have.
+    fn take(&mut self, most: usize) -> Option<Message> {
+        let mut message = self.messages.pop_front()?;
+        if let Message::Batch(batch) = &mut message
+            && let Some(rest) = batch.cut_after(most)
+        {
+            self.messages.push_front(Message::Batch(rest));
+        }
+        self.left = self.left.saturating_sub(message.calls());
+        self.calls -= message.calls();
+        Some(message)
+    }
+}
+
 impl Turns {
     /// Whether the next message may be taken as it comes, unless it is a change.
     pub(crate) fn is_in_order(&self) -> bool {
-        self.lines.is_empty() && self.passed < SHARE
+        self.lines.is_empty() && self.passed < LONGEST
     }
 
     /// Whether this message is of another tenant than those before it in the batch: it is then put in line, as everything
@@ -88,11 +107,8 @@ impl Turns {
     pub(crate) fn next(&mut self) -> Option<Message> {
         for _ in 0..self.lines.len() {
             let mut line = self.lines.pop_front()?;
-            let message = if self.may_go_on(&line) { line.messages.pop_front() } else { None };
-            if let Some(message) = &message {
-                line.left = line.left.saturating_sub(message.calls());
-                line.calls -= message.calls();
-            }
+            let most = if self.kept > 0 { line.left } else { usize::MAX };
+            let message = if self.may_go_on(&line) { line.take(most) } else { None };
             // One that has nothing more to ask leaves the round.
             if !line.messages.is_empty() {
                 self.lines.push_back(line);
@@ -188,7 +204,7 @@ mod tests {
     #[test]
     fn beyond_a_share_others_are_looked_for() {
         let mut turns = Turns::default();
-        for _ in 0..SHARE {
+        for _ in 0..LONGEST {
             assert!(turns.is_in_order() && !turns.is_change(&message("flood")));
         }
         assert!(!turns.is_in_order());
