@@ -3,11 +3,13 @@
 use leasehold_sim::model::Scope;
 use leasehold_sim::{Mistake, Options};
 
+use crate::gate;
+
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults N] [--calm-network]
-                           [--history FILE]
+                           [--overtaking] [--history FILE]
                                          one run; if it fails, it is shrunk and shown
-       cargo xtask sim [--faults N] [--from SEED] [--seconds S]
+       cargo xtask sim [--faults N] [--from SEED] [--seconds S] [--overtaking]
                                          seeds one after the other, until so many faults have happened
        cargo xtask sim --gate [--seeds N]
                                          every deliberate mistake: caught by which promise, after how many seeds
@@ -52,6 +54,7 @@ impl Args {
                 "--from" => options.seed = number()?,
                 "--most-faults" => options.most_faults = Some(number()?),
                 "--calm-network" => options.calm_network = true,
+                "--overtaking" => options.overtaking = true,
                 "--goal" => scope = Scope::GOAL,
                 "--ticks" => scope.ticks = small(number()?),
                 "--takeovers" => scope.takeovers = small(number()?),
@@ -68,7 +71,7 @@ impl Args {
             }
         }
         let task = match (verb.as_deref(), seed) {
-            (Some("--gate"), _) => Task::Gate { seeds: seeds.unwrap_or(100) },
+            (Some("--gate"), _) => Task::Gate { seeds: seeds.unwrap_or(gate::SEEDS) },
             (Some("--model"), _) => Task::Model { scope: Scope { mistake: options.mistake, ..scope } },
             (Some("--matrix"), _) => Task::Matrix { seeds: seeds.unwrap_or(400) },
             (Some(_), _) => Task::Catch { seeds: seeds.unwrap_or(100) },

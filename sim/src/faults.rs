@@ -8,6 +8,9 @@ use crate::event::Event;
 use crate::net::Mix;
 use crate::world::{Phase, World};
 
+/// What is drawn where a node claims without patience.
+const CLAIM: u64 = 53;
+
 /// Something that goes wrong and is over some time later.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Fault {
@@ -41,7 +44,8 @@ impl World {
         let some_node = if self.chance.per_mille(700) { active } else { node };
         let length = self.chance.within(50, 4_500) * MS;
         self.faults += 1;
-        match self.chance.below(100) {
+        let claims = self.overtaking && self.chance.per_mille(500);
+        match if claims { CLAIM } else { self.chance.below(100) } {
             0..12 => {
                 self.note(&format!("crash of node-{some_node}"));
                 self.crash_node(some_node);
@@ -65,12 +69,12 @@ impl World {
                 self.engine.set_available(false);
                 self.push(self.now + length / 2, Event::Over(Fault::EngineAway));
             }
-            50..53 => {
+            50..CLAIM => {
                 self.note("the journal has no room");
                 self.set_room(Room::Reserve);
                 self.push(self.now + length, Event::Over(Fault::NoRoom));
             }
-            53..60 => {
+            CLAIM..60 => {
                 self.note(&format!("node-{node} claims without patience"));
                 self.duel(node);
             }

@@ -14,8 +14,8 @@ const PROTOCOL: [Mistake; 5] = [
     Mistake::DeadOnArrival,
 ];
 
-/// More steps than this are not looked at: a number is kept for each state that they lead to, and memory ends.
-const MOST: usize = 1_000_000_000;
+/// More steps than this are not looked at: a number is kept for each different state that they lead to, and memory ends.
+const MOST: usize = 4_000_000_000;
 
 /// Looks at everything within the scope; false if a promise is broken, or a deliberate mistake is not caught.
 #[expect(clippy::disallowed_methods, reason = "measures how long it took; nothing depends on it")]

@@ -7,6 +7,7 @@
 
 mod client;
 mod engine;
+mod liveness;
 mod node;
 mod properties;
 mod step;

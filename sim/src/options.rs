@@ -17,6 +17,9 @@ pub struct Options {
     pub most_faults: Option<u64>,
     /// Faults of messages are left out.
     pub calm_network: bool,
+    /// Every third answer to a client is late, and nodes take over from each other all the time, so that answers of two
+    /// epochs overtake each other.
+    pub overtaking: bool,
     /// Keep the records, to be shown.
     pub keep: bool,
 }
@@ -86,6 +89,9 @@ impl Options {
         }
         if self.calm_network {
             line += " --calm-network";
+        }
+        if self.overtaking {
+            line += " --overtaking";
         }
         line
     }

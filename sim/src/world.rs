@@ -56,6 +56,8 @@ pub(crate) struct World {
     pub(crate) lost_in: u64,
     pub(crate) chance: Chance,
     pub(crate) mix: Mix,
+    /// See [`Options::overtaking`].
+    pub(crate) overtaking: bool,
     pub(crate) room: Room,
     pub(crate) patience: Duration,
     pub(crate) mistake: Option<Mistake>,
@@ -127,6 +129,7 @@ impl World {
             regress_after: kind.regresses.then_some(safety / 2),
             lost_in: 0,
             mix: kind.mix,
+            overtaking: options.overtaking,
             room: Room::Plenty,
             patience: Duration::from_millis(1_200),
             mistake: options.mistake,
@@ -404,8 +407,18 @@ impl World {
             return;
         }
         if let Some(at) = fate.first {
-            self.push(at, Event::ToClient { client, op, epoch, answer: Box::new(answer) });
+            let late = self.overtaken();
+            self.push(at + late, Event::ToClient { client, op, epoch, answer: Box::new(answer) });
         }
+    }
+
+    /// How much later an answer comes that is to be overtaken by others, but not given up for lost.
+    fn overtaken(&mut self) -> Micros {
+        if !self.overtaking || self.phase != Phase::Faulty || !self.chance.per_mille(330) {
+            return 0;
+        }
+        self.faults += 1;
+        self.chance.within(50, 950) * MS
     }
 
     /// A client asks a node, over the network. What arrives twice is a second attempt, of which nobody hears.

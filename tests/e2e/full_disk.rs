@@ -5,7 +5,8 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use leasehold_tests::{Answer, Http, Seed, Server, until};
+use leasehold_history::{Answer as Recorded, Call};
+use leasehold_tests::{Answer, Http, Seed, Server, Story, until};
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use serde_json::json;
 
@@ -13,6 +14,8 @@ use serde_json::json;
 const DISK: &str = "size=256m";
 /// More acquires than fit into the segments that exist before the disk is full.
 const MOST: usize = 400_000;
+/// Longer than the test.
+const TTL_MS: u64 = 3_600_000;
 
 #[test]
 fn on_a_full_disk_releases_work_and_acquires_resume_when_there_is_room() {
@@ -24,49 +27,73 @@ fn on_a_full_disk_releases_work_and_acquires_resume_when_there_is_room() {
     let server = Server::start(&disk.0.join("data"));
     let mut http = server.http();
     let mut seed = Seed::from_env(10);
-    let filler = disk.fill();
+    let (filler, story) = (disk.fill(), Story::begin("full-disk"));
 
-    let held = acquire_until_refused(&mut http, &mut seed);
+    let held = acquire_until_refused(&mut http, &mut seed, &story);
     println!("{} locks until the disk was full", held.len());
-    let refused = acquire(&mut http, "one more", &seed.uuid());
+    let refused = told(&story, &mut http, "one more", &seed.uuid());
     assert_eq!((refused.status, refused.code().as_str()), (503, "store_unavailable"), "{}", refused.body);
     assert_eq!(refused.json()["sideEffects"], "none");
     let session = http.post("/v1/sessions", &json!({ "ownerId": "test" })).unwrap();
     assert_eq!(session.code(), "store_unavailable", "{}", session.body);
 
-    for lease in &held {
+    for (_, lease) in &held {
+        let op = story.releases("test", lease);
         let released = http.delete(&format!("/v1/locks/{lease}")).unwrap();
         assert_eq!(released.status, 200, "a release needs no room of its own: {}", released.body);
+        story.told(op, Recorded::Released { token: released.token() });
     }
+    let names = held.iter().map(|(name, _)| name.as_str()).chain(["one more"]);
+    let looks: Vec<u64> =
+        names.map(|name| story.asks("looking", Call::Read { resource: name.into() })).collect();
     assert_eq!(http.get("/v1/locks").unwrap().json()["locks"], json!([]), "all are released");
+    looks.into_iter().for_each(|op| story.told(op, Recorded::Holders { tokens: Vec::new() }));
 
     fs::remove_file(filler).unwrap();
     until("acquires to resume", Duration::from_secs(30), || {
-        Some(acquire(&mut http, "one more", &seed.uuid())).filter(Answer::is_acquired)
+        Some(told(&story, &mut http, "one more", &seed.uuid())).filter(Answer::is_acquired)
     });
+    story.judge();
+}
+
+/// Acquires, and writes down what came of it.
+fn told(story: &Story, http: &mut Http, resource: &str, lease: &str) -> Answer {
+    let op = story.acquires("test", resource, lease);
+    let answer = acquire(http, resource, lease);
+    let recorded = match answer.is_acquired() {
+        true => Recorded::Granted { token: answer.token(), ttl_ms: TTL_MS },
+        false => Recorded::Failed,
+    };
+    story.told(op, recorded);
+    answer
 }
 
 /// The disk of this test is memory, and the journal knows that it does not survive: correctness locks are refused there.
 fn acquire(http: &mut Http, resource: &str, lease: &str) -> Answer {
-    let body = json!({ "resource": resource, "ownerId": "test", "leaseId": lease, "ttlMs": 3_600_000,
+    let body = json!({ "resource": resource, "ownerId": "test", "leaseId": lease, "ttlMs": TTL_MS,
                        "class": "efficiency" });
     http.post("/v1/locks/acquire", &body).unwrap()
 }
 
-fn acquire_until_refused(http: &mut Http, seed: &mut Seed) -> Vec<String> {
+/// What is held when there is no room any more: resources and leases.
+fn acquire_until_refused(http: &mut Http, seed: &mut Seed, story: &Story) -> Vec<(String, String)> {
     let mut held = Vec::new();
     for number in 0..MOST {
-        let lease = seed.uuid();
-        let answer = acquire(http, &format!("full/{number}"), &lease);
+        let (name, lease) = (format!("full/{number}"), seed.uuid());
+        // Most are given back at once, so that the journal grows and the table does not; nor does the history.
+        let is_kept = number % 50 == 0;
+        let answer = match is_kept {
+            true => told(story, http, &name, &lease),
+            false => acquire(http, &name, &lease),
+        };
         if !answer.is_acquired() {
             let problem = answer.json();
             assert_eq!(problem["code"], "store_unavailable", "{problem}");
             assert!(problem["detail"].as_str().unwrap().contains("disk full"), "{problem}");
             return held;
         }
-        // Most are given back at once, so that the journal grows and the table does not.
-        if number % 50 == 0 {
-            held.push(lease);
+        if is_kept {
+            held.push((name, lease));
         } else {
             assert_eq!(http.delete(&format!("/v1/locks/{lease}")).unwrap().status, 200);
         }

@@ -22,8 +22,8 @@ pub(crate) enum Asked {
 /// What came of it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) enum Told {
-    /// Done; with the token, what was promised, and the epoch of the node that decided.
-    Done { token: u64, ttl_ms: u64, epoch: u64 },
+    /// Done; with the token, what was promised, and the epoch of the node that decided, where the client shows it.
+    Done { token: u64, ttl_ms: u64, epoch: Option<u64> },
     /// A lawful no: somebody else has it.
     Held,
     /// The lease has ended, it says, for this reason.
@@ -70,13 +70,18 @@ impl History {
     ) -> Told {
         let at = self.now();
         let told = ask().map_or(Told::Unknown, |answer| told(asked, &answer));
+        self.note(asked, (resource, lease), at, told.clone());
+        told
+    }
+
+    /// Writes down what was asked at that time and has just been answered.
+    pub(crate) fn note(&self, asked: Asked, (resource, lease): (&str, &str), at: Duration, told: Told) {
         if asked == Asked::Acquire && matches!(told, Told::Done { .. }) {
             self.grants.fetch_add(1, Ordering::Relaxed);
         }
         let (resource, lease) = (resource.to_owned(), lease.to_owned());
-        let entry = Entry { asked, resource, lease, at, answered: self.now(), told: told.clone() };
+        let entry = Entry { asked, resource, lease, at, answered: self.now(), told };
         self.entries.lock().unwrap().push(entry);
-        told
     }
 
     pub(crate) fn entries(&self) -> Vec<Entry> {
@@ -126,7 +131,7 @@ fn told(asked: Asked, answer: &Answer) -> Told {
     };
     match (answer.status, token, epoch) {
         (200, Some(token), Some(epoch)) => {
-            Told::Done { token, ttl_ms: body["ttlMs"].as_u64().unwrap_or(0), epoch }
+            Told::Done { token, ttl_ms: body["ttlMs"].as_u64().unwrap_or(0), epoch: Some(epoch) }
         }
         (200, ..) if body["acquired"] == false => Told::Held,
         (410 | 404, ..) => Told::Gone(body["reason"].as_str().unwrap_or("unknown").to_owned()),
@@ -163,7 +168,7 @@ impl Entry {
 
     fn epoch(&self) -> Option<u64> {
         match self.told {
-            Told::Done { epoch, .. } => Some(epoch),
+            Told::Done { epoch, .. } => epoch,
             _ => None,
         }
     }
@@ -267,7 +272,7 @@ fn epochs_mixed(entries: &[Entry]) -> Vec<String> {
     let mut granted: Vec<(u64, u64)> = acquires()
         .filter(|entry| asked[entry.lease.as_str()] == 1)
         .filter_map(|entry| match entry.told {
-            Told::Done { token, epoch, .. } => Some((token, epoch)),
+            Told::Done { token, epoch: Some(epoch), .. } => Some((token, epoch)),
             _ => None,
         })
         .collect();
@@ -314,7 +319,7 @@ mod tests {
     }
 
     fn done(token: u64, epoch: u64) -> Told {
-        Told::Done { token, ttl_ms: 3_600_000, epoch }
+        Told::Done { token, ttl_ms: 3_600_000, epoch: Some(epoch) }
     }
 
     fn violations(entries: &[Entry], held: &[(&str, u64)]) -> Vec<String> {
@@ -364,7 +369,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_nobody_renewed_in_time_may_end() {
-        let granted = Told::Done { token: 1, ttl_ms: 15_000, epoch: 1 };
+        let granted = Told::Done { token: 1, ttl_ms: 15_000, epoch: Some(1) };
         let entries = [
             entry(Asked::Acquire, "a", (0, 1), granted),
             entry(Asked::Renew, "a", (20_000, 20_001), Told::Gone("expired".into())),

@@ -83,7 +83,7 @@ fn one_zombie(
         epoch
     });
     let by_zombie = |entry: &Entry| match entry.told {
-        Told::Done { epoch: decided, .. } => entry.at >= frozen_at && decided < epoch,
+        Told::Done { epoch: Some(decided), .. } => entry.at >= frozen_at && decided < epoch,
         _ => false,
     };
     let served = history.entries().into_iter().filter(by_zombie);

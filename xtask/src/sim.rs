@@ -18,7 +18,7 @@ pub(crate) fn sim(args: &[String]) -> ExitCode {
 /// world.
 pub(crate) fn floor(parts: &mut Parts) {
     parts.check("simulator", &line("--faults 1000000"));
-    parts.check("deliberate mistakes", &line("--gate --seeds 400"));
+    parts.check("deliberate mistakes", &line("--gate"));
     parts.check("model", &line("--model"));
 }
 

@@ -3,6 +3,7 @@
 use stateright::Property;
 
 use super::engine::Fact;
+use super::liveness::gets_on;
 use super::node::TTL;
 use super::{Scope, System};
 
@@ -21,6 +22,10 @@ pub(crate) fn all() -> Vec<Property<Scope>> {
         }),
         Property::always("L2 what nobody renews ends", |scope, system: &System| {
             dead_holds_end(scope, system)
+        }),
+        // A mistake is to be caught by what it breaks.
+        Property::always("L1 L2 L3 L5 what is alive gets on", |scope, system: &System| {
+            scope.mistake.is_some() || gets_on(scope, system)
         }),
         Property::sometimes("the lock changes hands across a take-over", |_, system: &System| {
             changed_hands(system)

@@ -141,7 +141,7 @@ fn takes(system: &System, active: &Active, client: u8) -> bool {
 }
 
 /// Whether this asking was granted and has ended: it is not granted again.
-fn ended(active: &Active, client: u8, ask: u8) -> bool {
+pub(crate) fn ended(active: &Active, client: u8, ask: u8) -> bool {
     let granted = active.granted.iter().find(|(who, which, _)| (*who, *which) == (client, ask));
     granted.is_some_and(|(_, _, token)| active.holder.is_none_or(|(_, held, _)| held != *token))
 }
