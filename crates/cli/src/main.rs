@@ -14,6 +14,7 @@ mod duration;
 mod ending;
 mod exit;
 mod failure;
+mod memory;
 mod number;
 mod output;
 mod owner;

@@ -5,9 +5,11 @@ use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, RawTls, Serve
 use crate::args::ServeArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::memory;
 
 /// Serves until it is told to stop.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
+    memory::give_back().map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     match leasehold_server::serve(|| config(args)) {
         Ok(()) => Ok(Exit::Done),
         Err(error) if error.is_refusal() => Err(Failure::RefusedToStart(told(&error))),

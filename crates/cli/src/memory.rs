@@ -1,0 +1,32 @@
+//! Free memory goes back to the system.
+//!
+//! The allocator keeps what is freed for a second, since most of it is wanted again, and gives it back after that when
+//! somebody asks: when pages are emptied, or when a thread ends. A server that has replayed a large journal, or made a large
+//! snapshot, and is quiet then, does neither, and would keep what that took for ever. So a thread ends now and then.
+
+use std::io;
+use std::thread;
+use std::time::Duration;
+
+/// Longer than the allocator keeps what is free; short enough that nobody wonders where the memory has gone.
+const EVERY: Duration = Duration::from_secs(3);
+
+/// Goes on until the process ends.
+///
+/// # Errors
+/// There is no thread.
+pub(crate) fn give_back() -> io::Result<()> {
+    let name = "leasehold-memory".to_owned();
+    thread::Builder::new().name(name).spawn(|| loop {
+        pause();
+        // Whether there is one more thread or not, there is nothing to do about it here.
+        let ended = thread::Builder::new().name("leasehold-purge".to_owned()).spawn(|| {});
+        let _ = ended.map(thread::JoinHandle::join);
+    })?;
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "nothing waits for it, and nothing is decided by it")]
+fn pause() {
+    thread::sleep(EVERY);
+}
