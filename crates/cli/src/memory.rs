@@ -16,14 +16,17 @@ const EVERY: Duration = Duration::from_secs(3);
 /// # Errors
 /// There is no thread.
 pub(crate) fn give_back() -> io::Result<()> {
-    let name = "leasehold-memory".to_owned();
-    thread::Builder::new().name(name).spawn(|| loop {
+    thread::Builder::new().name("leasehold-memory".to_owned()).spawn(end_threads)?;
+    Ok(())
+}
+
+fn end_threads() {
+    loop {
         pause();
         // Whether there is one more thread or not, there is nothing to do about it here.
         let ended = thread::Builder::new().name("leasehold-purge".to_owned()).spawn(|| {});
         let _ = ended.map(thread::JoinHandle::join);
-    })?;
-    Ok(())
+    }
 }
 
 #[expect(clippy::disallowed_methods, reason = "nothing waits for it, and nothing is decided by it")]
