@@ -3,7 +3,7 @@
 //!
 //! This program runs itself under `valgrind --tool=callgrind` with and without some work; the difference is what the work
 //! costs. Bounds are about a third above what was counted when they were set (12,400, 1,060 and 5,580): the compiler is pinned,
-//! and without AVX2 and AVX-512 the counts differed by less than one in a thousand.
+//! and with the C library kept from AVX2 and AVX-512 the counts differed by less than one in a hundred.
 
 use std::process::Command;
 
