@@ -13,8 +13,10 @@ use crate::lease_ids::LeaseIds;
 use crate::reply::Ending;
 use crate::table::Settings;
 
+type Judge = fn(&LockTable) -> Check;
+
 /// Every promise about a state, by the name of its function.
-const ALL: [(&str, fn(&LockTable) -> Check); 8] = [
+const ALL: [(&str, Judge); 8] = [
     ("holds_are_disjoint", |table| holds_are_disjoint(&table.journaled)),
     ("tokens_are_unique", |table| tokens_are_unique(&table.journaled)),
     ("leases_live_in_their_session", |table| leases_live_in_their_session(&table.journaled)),
