@@ -132,9 +132,7 @@ impl Desk {
         self.was_half = false;
         self.look();
         self.take_some(first, TAKE_MOST);
-        if !self.is_closing {
-            self.state.tick(self.time.due(), TICK_MOST);
-        }
+        self.let_time_work();
     }
 
     /// The round before an append: of so many that wait, half is enough to begin with. Callers that were all answered by
@@ -149,7 +147,19 @@ impl Desk {
         }
         self.was_half = true;
         self.look();
+        let before = self.last_ticket;
         self.take_some(first, waiting as u64 / 2);
+        if self.last_ticket == before {
+            // What waits is counted before it is here: it is to be halved when it comes.
+            self.was_half = false;
+            self.let_time_work();
+        }
+    }
+
+    fn let_time_work(&mut self) {
+        if !self.is_closing {
+            self.state.tick(self.time.due(), TICK_MOST);
+        }
     }
 
     fn take_some(&mut self, first: Option<Message>, most: u64) {

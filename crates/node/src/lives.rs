@@ -22,26 +22,48 @@ impl Report {
     }
 
     /// Why there is no further life: the start failed, or what was running halts.
-    fn failed(&mut self, error: StartError) -> Option<StopReason> {
-        let reason = StopReason::Halted(error.to_string());
-        if self.tell(Err(error)) { None } else { Some(reason) }
+    fn failed(self, error: StartError) -> End {
+        match self.is_open() {
+            true => End::NotStarted(self, error),
+            false => End::Stopped(StopReason::Halted(error.to_string())),
+        }
     }
 
     fn is_open(&self) -> bool {
         self.0.is_some()
     }
 
-    /// False if it was told before.
-    fn tell(&mut self, outcome: Result<(), StartError>) -> bool {
-        let Some(report) = self.0.take() else { return false };
-        // Whoever started us may be gone; then nobody wants to know.
-        let _ = report.send(outcome);
-        true
+    fn tell(&mut self, outcome: Result<(), StartError>) {
+        if let Some(report) = self.0.take() {
+            // Whoever started us may be gone; then nobody wants to know.
+            let _ = report.send(outcome);
+        }
     }
 }
 
-/// Lives until there is a reason to stop; `None` if it did not come to running.
-pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason> {
+/// How the lives of a node ended.
+pub(crate) enum End {
+    /// It ran, and had a reason to stop.
+    Stopped(StopReason),
+    /// It did not come to running. To be told once nothing of it is left: whoever started it may start it again at once.
+    NotStarted(Report, StartError),
+}
+
+impl End {
+    /// Tells whoever started the node, if it never ran; else why it stopped.
+    pub(crate) fn tell(self) -> Option<StopReason> {
+        match self {
+            Self::Stopped(reason) => Some(reason),
+            Self::NotStarted(mut report, error) => {
+                report.tell(Err(error));
+                None
+            }
+        }
+    }
+}
+
+/// Lives until there is a reason to stop.
+pub(crate) async fn lives(node: &Node, mut report: Report) -> End {
     let (_lock, mut own) = match node.config.shared {
         None => (None, None),
         Some(_) => match DataLock::take(&node.config.data_dir) {
@@ -61,7 +83,7 @@ pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason>
                     own = Some(nonce);
                     continue;
                 }
-                Ok(Turned::Shutdown) => return Some(StopReason::Shutdown),
+                Ok(Turned::Shutdown) => return End::Stopped(StopReason::Shutdown),
                 Err(error) => Err(error),
             },
         };
@@ -71,7 +93,7 @@ pub(crate) async fn lives(node: &Node, mut report: Report) -> Option<StopReason>
         };
         let reason = live(node, ready, &mut report).await;
         if node.config.shared.is_none() || !reason.is_step_down() {
-            return Some(reason);
+            return End::Stopped(reason);
         }
         node.observer.stepped_down(&reason);
     }

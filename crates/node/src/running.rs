@@ -141,10 +141,10 @@ pub async fn start(
     let node = Node::new(config, journal, clock, observer);
     let seat = Arc::clone(&node.seat);
     let life = move || {
-        let reason = runtime.block_on(lives(&node, Report(Some(report_ready))));
+        let end = runtime.block_on(lives(&node, Report(Some(report_ready))));
         // Ends the tasks that a journal left behind, and with them its hold on the engine, before anybody is told.
         drop(runtime);
-        report_stop.send_replace(reason);
+        report_stop.send_replace(end.tell());
     };
     let builder = std::thread::Builder::new().name("leasehold-loop".to_owned());
     builder.spawn(life).map_err(StartError::Thread)?;
