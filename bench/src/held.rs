@@ -86,6 +86,7 @@ async fn leasehold(who: Keeper, locks: usize) -> anyhow::Result<Held> {
         Keeper::LeaseholdStream => drop(take(&mut lockers, locks).await?),
         _ => take_over_http(&served, locks)?,
     }
+    tokio::time::sleep(SETTLED).await;
     let bytes_each = each(served.node.resident_bytes(), before, locks);
     let began = Instant::now();
     let served = served.restart();
@@ -118,6 +119,7 @@ async fn of_engine<L: Locker>(
 ) -> anyhow::Result<Held> {
     let before = resident_bytes(engine)?;
     let held = take(&mut lockers, locks).await?;
+    tokio::time::sleep(SETTLED).await;
     let bytes_each = each(resident_bytes(engine)?, before, locks);
     drop((held, lockers));
     let ready_after_ms = millis(restart(engine));
