@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use crate::engines::Contestant;
+use crate::contestant::Contestant;
+use crate::group::Group;
 use crate::instructions::Piece;
 use crate::workload::Workload;
 
@@ -87,8 +88,9 @@ pub(crate) enum Extra {
     Shield,
 }
 
-/// One workload at one number of clients, and who takes part.
+/// One workload at one number of clients, and who takes turns.
 pub(crate) struct Contest {
+    pub(crate) group: Group,
     pub(crate) workload: Workload,
     pub(crate) clients: usize,
     pub(crate) contestants: Vec<Contestant>,
@@ -124,6 +126,7 @@ impl Args {
         wanted.map(|(extra, _)| extra).collect()
     }
 
+    /// Group after group, so that everything that one needs is started once.
     fn contests(&self) -> Vec<Contest> {
         let all = [
             (Workload::Cycle, What::Cycle),
@@ -131,21 +134,21 @@ impl Args {
             (Workload::Renew, What::Renew),
             (Workload::Mixed, What::Mixed),
         ];
-        let wanted = all.into_iter().filter(|(_, what)| self.wants(*what));
-        wanted.flat_map(|(workload, _)| self.at_each_number(workload)).collect()
+        let wanted: Vec<_> =
+            all.into_iter().filter(|(_, what)| self.wants(*what)).map(|(workload, _)| workload).collect();
+        let groups = if self.smoke { &[Group::Embedded][..] } else { &Group::ALL };
+        let each = groups.iter().flat_map(|group| wanted.iter().map(move |workload| (*group, *workload)));
+        let contests = each.flat_map(|(group, workload)| self.at_each_number(group, workload));
+        contests.filter(|contest| !contest.contestants.is_empty()).collect()
     }
 
-    fn at_each_number(&self, workload: Workload) -> Vec<Contest> {
+    fn at_each_number(&self, group: Group, workload: Workload) -> Vec<Contest> {
         // Waiters of one lock are a crowd by nature, and what is not journaled needs none; the others are worth a curve.
         let usual = if workload == Workload::Cycle && !self.smoke { &[1, 16, 64, 256][..] } else { &[64] };
         let numbers = if self.clients.is_empty() { usual } else { &self.clients };
         let contest = |&clients: &usize| {
-            let takes_part = |who: &Contestant| self.allows(*who) && who.can(workload, clients);
-            Contest {
-                workload,
-                clients,
-                contestants: Contestant::ALL.into_iter().filter(takes_part).collect(),
-            }
+            let all = group.contestants(workload, clients).into_iter();
+            Contest { group, workload, clients, contestants: all.filter(|who| self.allows(*who)).collect() }
         };
         numbers.iter().map(contest).collect()
     }

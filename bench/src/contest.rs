@@ -1,5 +1,6 @@
-//! Runs the plan: every contest, round by round, one contestant after the other, then everything else. What goes wrong in
-//! one part, or for one contestant, is told and costs the others nothing.
+//! Runs the plan: every contest, round by round, one contestant after the other, then everything else. Before each part
+//! whatever it does not need is ended. What goes wrong in one part, or for one contestant, is told and costs the others
+//! nothing.
 
 use std::time::Duration;
 
@@ -7,8 +8,10 @@ use anyhow::Context as _;
 use tokio::time::timeout;
 
 use crate::args::{Contest, Extra, Plan};
-use crate::engines::{Contestant, Engines};
+use crate::contestant::Contestant;
+use crate::engines::Engines;
 use crate::figures::{ContestFigures, Part, PartFigures};
+use crate::group::Group;
 use crate::measured::{Measured, Rounds};
 use crate::report::occasion;
 use crate::workload::Workload;
@@ -28,15 +31,17 @@ pub(crate) async fn run(
     plan: &Plan,
     mut keep: impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<String>> {
-    let mut engines = Engines::default();
-    let mut wrong = warm_up(plan, &mut engines).await;
+    let (mut engines, mut wrong) = (Engines::default(), Vec::new());
     for contest in &plan.contests {
+        engines.end_all_but(&contest.contestants);
+        wrong.extend(warm_up(plan, contest, &mut engines).await);
         let figures = one(plan, contest, &mut engines).await?;
         let failed = figures.failed.iter().map(|(who, why)| format!("{}: {why}", who.name()));
         wrong.extend(failed);
         keep(Part { made: occasion(plan), figures: PartFigures::Contest(figures) })?;
     }
     for extra in &plan.extras {
+        engines.end_all_but(needs(*extra));
         let figures = timeout(EXTRA, other(plan, *extra, &mut engines)).await;
         match figures.context("it took too long").flatten() {
             Ok(figures) => keep(Part { made: occasion(plan), figures })?,
@@ -44,6 +49,15 @@ pub(crate) async fn run(
         }
     }
     Ok(wrong)
+}
+
+/// What a part uses of that which the contests use; the rest it starts and ends by itself.
+const fn needs(extra: Extra) -> &'static [Contestant] {
+    match extra {
+        Extra::Held | Extra::Growth | Extra::Snapshot => &[],
+        Extra::Http => &[Contestant::Embedded, Contestant::Redis],
+        Extra::Shield => &[Contestant::Embedded, Contestant::Postgres],
+    }
 }
 
 async fn other(plan: &Plan, extra: Extra, engines: &mut Engines) -> anyhow::Result<PartFigures> {
@@ -56,14 +70,15 @@ async fn other(plan: &Plan, extra: Extra, engines: &mut Engines) -> anyhow::Resu
     })
 }
 
-/// Starts everything that takes part, and lets what needs it get warm.
-async fn warm_up(plan: &Plan, engines: &mut Engines) -> Vec<String> {
-    let takes_part = |who: &Contestant| plan.contests.iter().any(|contest| contest.contestants.contains(who));
+/// Starts everything that takes part and does not run yet, and lets it get warm.
+async fn warm_up(plan: &Plan, contest: &Contest, engines: &mut Engines) -> Vec<String> {
     let mut wrong = Vec::new();
-    for who in Contestant::ALL.into_iter().filter(takes_part) {
-        let java = matches!(who, Contestant::Zookeeper | Contestant::OnZookeeper);
-        let length = if java { WARM_UP } else { plan.turn / 4 };
-        let warm = turn(engines, who, (Workload::Cycle, 64), length).await;
+    for who in &contest.contestants {
+        if engines.was_warm(*who) {
+            continue;
+        }
+        let length = if who.is_java() { WARM_UP } else { plan.turn / 4 };
+        let warm = turn(engines, *who, (Workload::Cycle, 64), length).await;
         wrong.extend(warm.err().map(|error| format!("{error:#}")));
     }
     wrong
@@ -82,12 +97,17 @@ async fn turn(
 }
 
 async fn one(plan: &Plan, contest: &Contest, engines: &mut Engines) -> anyhow::Result<ContestFigures> {
-    let &Contest { workload, clients, ref contestants } = contest;
+    let &Contest { group, workload, clients, ref contestants } = contest;
     let mut rounds: Vec<_> = contestants.iter().map(|who| (*who, Rounds::new())).collect();
     let (mut disk, mut failed) = (Rounds::new(), Vec::new());
+    // Of the embedded journal it is the floor; and renewals write nothing.
+    let with_disk = group == Group::Embedded && workload != Workload::Renew;
     for round in 1..=plan.rounds {
-        eprintln!("bench: {}, {clients} clients, round {round} of {}", workload.name(), plan.rounds);
-        disk.add(&disk::turn(plan.turn / DISK)?);
+        let (journal, what) = (group.name(), workload.name());
+        eprintln!("bench: {journal}: {what}, {clients} clients, round {round} of {}", plan.rounds);
+        if with_disk {
+            disk.add(&disk::turn(plan.turn / DISK)?);
+        }
         let mut left = Vec::new();
         for (who, mut results) in rounds {
             match turn(engines, who, (workload, clients), plan.turn).await {
@@ -101,7 +121,6 @@ async fn one(plan: &Plan, contest: &Contest, engines: &mut Engines) -> anyhow::R
         rounds = left;
     }
     let results = rounds.iter().map(|(who, rounds)| (*who, rounds.summary())).collect();
-    // Renewals write nothing; next to them the disk is of no interest.
-    let disk = (workload != Workload::Renew).then(|| disk.summary());
-    Ok(ContestFigures { workload, clients, results, disk, failed })
+    let disk = with_disk.then(|| disk.summary());
+    Ok(ContestFigures { group, workload, clients, results, disk, failed })
 }

@@ -1,172 +1,45 @@
-//! The contestants, and the engines and servers behind them. Everything is started when it is first needed and lives
-//! until the end of the run.
+//! The engines and servers behind the contestants. Each is started when it is first needed, and ended when what comes next
+//! does not need it.
 
-use std::net::{Ipv4Addr, SocketAddr};
-use std::process::Command;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use leasehold_testbed::{self as testbed, Server as Engine, Setup};
-use leasehold_tests::{Server as Node, binary, free_port};
-use serde::{Deserialize, Serialize};
-use tempfile::TempDir;
 
+use crate::contestant::Contestant;
 use crate::lockers::{
     Connections, EtcdLocker, LeaseholdLocker, PostgresLocker, RedisLocker, RedisRecipe, StreamLocker,
     ZookeeperLocker, prepare_postgres,
 };
 use crate::measured::Measured;
+use crate::served::Served;
 use crate::workload::{self, Workload};
 
-/// Who takes part.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
-pub(crate) enum Contestant {
-    Embedded,
-    Separate,
-    OnPostgres,
-    OnEtcd,
-    OnEtcd3,
-    OnZookeeper,
-    Redis,
-    RedisShared,
-    RedisVolatile,
-    Etcd,
-    Etcd3,
-    Zookeeper,
-    Postgres,
-}
-
-impl Contestant {
-    /// All of them, ours first.
-    pub(crate) const ALL: [Self; 13] = [
-        Self::Embedded,
-        Self::Separate,
-        Self::OnPostgres,
-        Self::OnEtcd,
-        Self::OnEtcd3,
-        Self::OnZookeeper,
-        Self::Redis,
-        Self::RedisShared,
-        Self::RedisVolatile,
-        Self::Etcd,
-        Self::Etcd3,
-        Self::Zookeeper,
-        Self::Postgres,
-    ];
-
-    /// Its name in tables.
-    pub(crate) const fn name(self) -> &'static str {
-        match self {
-            Self::Embedded => "Leasehold",
-            Self::Separate => "Leasehold, a connection each",
-            Self::OnPostgres => "Leasehold on PostgreSQL",
-            Self::OnEtcd => "Leasehold on etcd",
-            Self::OnEtcd3 => "Leasehold on etcd × 3",
-            Self::OnZookeeper => "Leasehold on ZooKeeper",
-            Self::Redis => "Redis, synced, with token",
-            Self::RedisShared => "Redis, synced, with token, one connection",
-            Self::RedisVolatile => "Redis, not synced, no token",
-            Self::Etcd => "etcd Lock service",
-            Self::Etcd3 => "etcd × 3 Lock service",
-            Self::Zookeeper => "ZooKeeper recipe",
-            Self::Postgres => "PostgreSQL row lock",
-        }
-    }
-
-    /// Whether it is ours.
-    pub(crate) const fn is_ours(self) -> bool {
-        self as usize <= Self::OnZookeeper as usize
-    }
-
-    /// The recipe that uses the same engine.
-    pub(crate) const fn peer(self) -> Option<Self> {
-        match self {
-            Self::OnPostgres => Some(Self::Postgres),
-            Self::OnEtcd => Some(Self::Etcd),
-            Self::OnEtcd3 => Some(Self::Etcd3),
-            Self::OnZookeeper => Some(Self::Zookeeper),
-            _ => None,
-        }
-    }
-
-    /// Whether what it acknowledges is on disk.
-    pub(crate) const fn is_durable(self) -> bool {
-        !matches!(self, Self::RedisVolatile)
-    }
-
-    /// Whether it can do this at all, and differs from the others in it.
-    pub(crate) const fn can(self, workload: Workload, clients: usize) -> bool {
-        if clients == 1 && matches!(self, Self::Separate | Self::RedisShared) {
-            return false;
-        }
-        match workload {
-            Workload::Cycle => true,
-            // Whoever polls gains nothing by sharing a connection.
-            Workload::Handoff => !matches!(self, Self::RedisShared),
-            // A ZooKeeper session is renewed by its connection alone.
-            Workload::Renew => !matches!(self, Self::Zookeeper | Self::OnZookeeper),
-            // Neither can ZooKeeper here, and a try at etcd's Lock service always waits.
-            Workload::Mixed => matches!(
-                self,
-                Self::Embedded
-                    | Self::Separate
-                    | Self::OnPostgres
-                    | Self::Redis
-                    | Self::RedisShared
-                    | Self::RedisVolatile
-                    | Self::Postgres
-            ),
-        }
-    }
-}
-
-/// A Leasehold server with its directory.
-pub(crate) struct Served {
-    pub(crate) node: Node,
-    dir: TempDir,
-}
-
-impl Served {
-    /// On the embedded journal, or on the one at this URL.
-    pub(crate) fn start(journal: Option<&str>) -> anyhow::Result<Self> {
-        let dir = tempfile::tempdir()?;
-        let more: Vec<&str> = journal.map_or_else(Vec::new, |url| vec!["--journal", url]);
-        Ok(Self { node: serve(free_port(), &dir, &more), dir })
-    }
-
-    /// Killed and started again on the same directory; returns when it is ready.
-    pub(crate) fn restart(self) -> Self {
-        let Self { node, dir } = self;
-        let port = node.port();
-        node.kill9();
-        Self { node: serve(port, &dir, &[]), dir }
-    }
-}
-
-/// A server that logs as little as its peers do: none of them writes a line for every lock.
-fn serve(port: u16, dir: &TempDir, more: &[&str]) -> Node {
-    // However this program ends, it leaves no server behind.
-    let mut command = Command::new("setpriv");
-    command.args(["--pdeathsig", "KILL", "--"]).arg(binary::path());
-    command.arg("serve").env("LEASEHOLD_LOG", "warn,leasehold::locks=off");
-    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let mut node = Node::spawn_by(command, address, &dir.path().join("data"), more);
-    node.wait_ready();
-    node
-}
-
-/// Everything that was started.
+/// Everything that runs.
 #[derive(Default)]
 pub(crate) struct Engines {
-    postgres: Option<Engine>,
-    etcd: Option<Engine>,
-    etcd3: Option<Engine>,
-    zookeeper: Option<Engine>,
-    redis: Option<Engine>,
-    redis_volatile: Option<Engine>,
+    // Before the engines, so that a server ends before its journal does.
     served: Vec<(Contestant, Served)>,
+    engines: Vec<(Contestant, Engine)>,
+    /// Who has worked since what it needs was started.
+    warm: Vec<Contestant>,
 }
 
 impl Engines {
+    /// Ends whatever none of these needs: what only stands by costs time of processors that the others want.
+    pub(crate) fn end_all_but(&mut self, needed: &[Contestant]) {
+        self.served.retain(|(of, _)| needed.iter().any(|who| who.server() == Some(*of)));
+        self.engines.retain(|(of, _)| needed.iter().any(|who| who.engine() == Some(*of)));
+        self.warm.retain(|who| needed.contains(who));
+    }
+
+    /// Whether a contestant has worked already since it was needed; from now on it has.
+    pub(crate) fn was_warm(&mut self, who: Contestant) -> bool {
+        let warm = self.warm.contains(&who);
+        self.warm.push(who);
+        warm
+    }
+
     /// Lets a contestant work for one turn.
     pub(crate) async fn turn(
         &mut self,
@@ -178,8 +51,7 @@ impl Engines {
         use Contestant as C;
         match who {
             C::Embedded | C::Separate | C::OnPostgres | C::OnEtcd | C::OnEtcd3 | C::OnZookeeper => {
-                let server = if who == C::Separate { C::Embedded } else { who };
-                let url = self.served(server)?.node.url();
+                let url = self.served(who)?.node.url();
                 let each = if who == C::Separate { Connections::OneEach } else { Connections::One };
                 match workload {
                     Workload::Cycle | Workload::Handoff => {
@@ -215,35 +87,44 @@ impl Engines {
         }
     }
 
-    /// The Leasehold server of a contestant.
+    /// The Leasehold server of a contestant that is ours.
     pub(crate) fn served(&mut self, who: Contestant) -> anyhow::Result<&Served> {
-        if !self.served.iter().any(|(of, _)| *of == who) {
-            let journal = who.peer().map(|peer| journal_url(peer, self.engine(peer)));
-            let served = Served::start(journal.as_deref())?;
-            self.served.push((who, served));
-        }
-        let served = self.served.iter().find(|(of, _)| *of == who);
-        Ok(served.map(|(_, served)| served).expect("it was just made sure of"))
+        let server = who.server().context("a contestant that is ours has a server")?;
+        let place = match self.served.iter().position(|(of, _)| *of == server) {
+            Some(place) => place,
+            None => {
+                let journal = server.peer().map(|peer| journal_url(peer, self.engine(peer)));
+                self.served.push((server, Served::start(journal.as_deref())?));
+                self.served.len() - 1
+            }
+        };
+        Ok(&self.served[place].1)
     }
 
     /// The engine of a recipe.
     pub(crate) fn engine(&mut self, who: Contestant) -> &Engine {
-        match who {
-            Contestant::Postgres => self.postgres.get_or_insert_with(|| {
-                testbed::postgres_with(&Setup::default().set("max_connections", "400"))
-            }),
-            Contestant::Etcd => self.etcd.get_or_insert_with(|| testbed::etcd_cluster_with(1, &etcd_setup())),
-            Contestant::Etcd3 => {
-                self.etcd3.get_or_insert_with(|| testbed::etcd_cluster_with(3, &etcd_setup()))
+        let recipe = who.engine().unwrap_or(who);
+        let place = match self.engines.iter().position(|(of, _)| *of == recipe) {
+            Some(place) => place,
+            None => {
+                self.engines.push((recipe, start(recipe)));
+                self.engines.len() - 1
             }
-            Contestant::Zookeeper => self
-                .zookeeper
-                .get_or_insert_with(|| testbed::zookeeper_with(&Setup::default().set("maxClientCnxns", "0"))),
-            Contestant::RedisVolatile => self
-                .redis_volatile
-                .get_or_insert_with(|| testbed::redis_with(&Setup::default().set("appendfsync", "everysec"))),
-            _ => self.redis.get_or_insert_with(testbed::redis),
-        }
+        };
+        &self.engines[place].1
+    }
+}
+
+/// Starts the engine of a recipe.
+fn start(recipe: Contestant) -> Engine {
+    let with = |name, value| Setup::default().set(name, value);
+    match recipe {
+        Contestant::Postgres => testbed::postgres_with(&with("max_connections", "400")),
+        Contestant::Etcd => testbed::etcd_cluster_with(1, &etcd_setup()),
+        Contestant::Etcd3 => testbed::etcd_cluster_with(3, &etcd_setup()),
+        Contestant::Zookeeper => testbed::zookeeper_with(&with("maxClientCnxns", "0")),
+        Contestant::RedisVolatile => testbed::redis_with(&with("appendfsync", "everysec")),
+        _ => testbed::redis(),
     }
 }
 

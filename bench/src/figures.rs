@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 
-use crate::engines::Contestant;
+use crate::contestant::Contestant;
+use crate::group::Group;
 use crate::growth::Growth;
 use crate::held::Held;
 use crate::http::HttpFigures;
@@ -47,9 +48,10 @@ pub(crate) enum PartFigures {
     Snapshots(Snapshots),
 }
 
-/// One workload at one number of clients.
+/// One workload at one number of clients, by those of one group.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct ContestFigures {
+    pub(crate) group: Group,
     pub(crate) workload: Workload,
     pub(crate) clients: usize,
     pub(crate) results: Vec<(Contestant, Summary)>,
@@ -67,8 +69,8 @@ impl ContestFigures {
 }
 
 impl PartFigures {
-    /// The place on the page; what has the same place replaces what was measured before.
-    fn place(&self) -> (usize, usize, usize) {
+    /// The place of its table on the page.
+    fn table(&self) -> (usize, usize, usize) {
         match self {
             Self::Contest(contest) => (0, contest.workload as usize, contest.clients),
             Self::Held(_) => (1, 0, 0),
@@ -77,6 +79,12 @@ impl PartFigures {
             Self::Snapshots(_) => (4, 0, 0),
             Self::Shield(_) => (5, 0, 0),
         }
+    }
+
+    /// The place in its table; what has the same place replaces what was measured before.
+    fn place(&self) -> ((usize, usize, usize), Option<Group>) {
+        let group = if let Self::Contest(contest) = self { Some(contest.group) } else { None };
+        (self.table(), group)
     }
 }
 
@@ -105,12 +113,14 @@ impl Figures {
         self.parts.sort_by_key(|part| part.figures.place());
     }
 
+    /// The parts of each table.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &[Part]> {
+        self.parts.chunk_by(|one, next| one.figures.table() == next.figures.table())
+    }
+
     /// All contests.
     pub(crate) fn contests(&self) -> impl Iterator<Item = &ContestFigures> {
-        self.parts.iter().filter_map(|part| match &part.figures {
-            PartFigures::Contest(contest) => Some(contest),
-            _ => None,
-        })
+        contests(&self.parts)
     }
 
     /// The part that `of` recognises.
@@ -118,20 +128,35 @@ impl Figures {
         self.parts.iter().map(|part| &part.figures).find_map(of)
     }
 
-    /// One contest.
-    pub(crate) fn contest(&self, workload: Workload, clients: usize) -> Option<&ContestFigures> {
-        self.contests().find(|contest| contest.workload == workload && contest.clients == clients)
+    /// The contest in which all of these took turns: figures of different contests are not compared.
+    pub(crate) fn contest(
+        &self,
+        (workload, clients): (Workload, usize),
+        who: &[Contestant],
+    ) -> Option<&ContestFigures> {
+        let mut contests =
+            self.contests().filter(|contest| contest.workload == workload && contest.clients == clients);
+        contests.find(|contest| who.iter().all(|who| contest.of(*who).is_some()))
     }
+}
+
+/// The contests among these parts.
+pub(crate) fn contests(parts: &[Part]) -> impl Iterator<Item = &ContestFigures> {
+    parts.iter().filter_map(|part| match &part.figures {
+        PartFigures::Contest(contest) => Some(contest),
+        _ => None,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn contest(clients: usize, date: &str) -> Part {
+    fn contest(clients: usize, group: Group, date: &str) -> Part {
         let made = Occasion { date: date.to_owned(), machine: String::new(), rounds: 1, turn_seconds: 1.0 };
         let (results, failed) = (Vec::new(), Vec::new());
         let figures = PartFigures::Contest(ContestFigures {
+            group,
             workload: Workload::Cycle,
             clients,
             results,
@@ -144,13 +169,17 @@ mod tests {
     #[test]
     fn a_part_measured_again_replaces_itself_alone() {
         let mut figures = Figures::default();
-        for part in [contest(64, "old"), contest(1, "old"), contest(64, "new")] {
+        let (etcd, embedded) = (Group::Etcd, Group::Embedded);
+        let old = [contest(64, etcd, "old"), contest(1, etcd, "old"), contest(64, embedded, "old")];
+        for part in old.into_iter().chain([contest(64, etcd, "new")]) {
             figures.add(part);
         }
         let text = serde_json::to_vec(&figures).unwrap();
         let figures: Figures = serde_json::from_slice(&text).unwrap();
         let dates: Vec<_> = figures.parts.iter().map(|part| part.made.date.as_str()).collect();
-        assert_eq!(dates, ["old", "new"]);
-        assert_eq!(figures.contests().map(|contest| contest.clients).collect::<Vec<_>>(), [1, 64]);
+        assert_eq!(dates, ["old", "old", "new"]);
+        let contests: Vec<_> = figures.contests().map(|contest| (contest.clients, contest.group)).collect();
+        assert_eq!(contests, [(1, etcd), (64, embedded), (64, etcd)]);
+        assert_eq!(figures.tables().map(<[Part]>::len).collect::<Vec<_>>(), [1, 2]);
     }
 }

@@ -1,6 +1,6 @@
 //! The loose floors of the short run: it works, its numbers are numbers, and nothing has become many times slower.
 
-use crate::engines::Contestant;
+use crate::contestant::Contestant;
 use crate::figures::Figures;
 use crate::summary::Summary;
 

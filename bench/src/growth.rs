@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::args::Plan;
-use crate::engines::Served;
 use crate::lockers::{Connections, LeaseholdLocker, Locker, StreamLocker, Wait};
 use crate::measured::Rounds;
+use crate::served::Served;
 use crate::summary::Summary;
 use crate::workload::{self, Workload};
 

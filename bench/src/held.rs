@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::task::JoinSet;
 
-use crate::engines::Served;
 use crate::lockers::{Connections, EtcdLocker, Locker, RedisLocker, RedisRecipe, StreamLocker, Wait};
+use crate::served::Served;
 use crate::workload::{self, Workload};
 
 /// Clients that take the locks; each holds an equal part.

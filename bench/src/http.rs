@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::args::Plan;
-use crate::engines::{Contestant, Engines};
+use crate::contestant::Contestant;
+use crate::engines::Engines;
 use crate::measured::Rounds;
 use crate::summary::{Latency, Summary, median};
 use crate::workload::Workload;
@@ -86,6 +87,7 @@ pub(crate) async fn run(plan: &Plan, engines: &mut Engines) -> anyhow::Result<Ht
     }
     let mut steady = Vec::new();
     for who in [Contestant::Embedded, Contestant::OnPostgres, Contestant::OnEtcd3] {
+        engines.end_all_but(&[who]);
         let url = engines.served(who)?.node.url();
         let mut runs = Runs::default();
         for _ in 0..STEADY_RUNS {

@@ -2,8 +2,9 @@
 //! one run, turn by turn, on one machine.
 //!
 //! It starts every engine by the testbed and every Leasehold server from the release binary, runs each workload for a
-//! short time on one contestant after the other, several rounds, and reports medians, spreads and ratios. It changes
-//! nothing about durability: what an engine acknowledges is on disk, unless a contestant's name says otherwise.
+//! short time on one contestant after the other, several rounds, and reports medians, spreads and ratios. Contestants
+//! take turns in groups, one for each journal, and only what a group needs runs meanwhile. It changes nothing about
+//! durability: what an engine acknowledges is on disk, unless a contestant's name says otherwise.
 //!
 //! `cargo xtask bench-peers` builds everything and runs it; `--page` puts the figures into the project's page, part by
 //! part; `--smoke` takes less than a minute and checks loose floors.
@@ -12,10 +13,12 @@
 
 mod args;
 mod contest;
+mod contestant;
 mod disk;
 mod engines;
 mod figures;
 mod floors;
+mod group;
 mod growth;
 mod held;
 mod http;
@@ -24,6 +27,7 @@ mod lockers;
 mod measured;
 mod processes;
 mod report;
+mod served;
 mod shield;
 mod snapshot;
 mod summary;

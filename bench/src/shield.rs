@@ -11,7 +11,8 @@ use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_postgres::{Client, Statement};
 
-use crate::engines::{Contestant, Engines};
+use crate::contestant::Contestant;
+use crate::engines::Engines;
 use crate::lockers::{Connections, LeaseholdLocker, Locker as _, Wait, connect_postgres};
 use crate::processes::{number_of, time_and_parent};
 use crate::summary::median;

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engines::Served;
 use crate::growth;
 use crate::lockers::{Connections, LeaseholdLocker, StreamLocker};
 use crate::measured::Measured;
 use crate::processes::time_and_parent;
+use crate::served::Served;
 use crate::summary::Latency;
 use crate::workload::{self, Workload};
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engines::Contestant;
+use crate::contestant::Contestant;
 use crate::figures::{ContestFigures, Figures, PartFigures};
 use crate::growth::Step;
 use crate::held::Keeper;
@@ -97,7 +97,7 @@ pub(crate) fn table(figures: &Figures) -> String {
 
 fn reached(aim: &Aim, figures: &Figures) -> Option<Goal> {
     let &Aim { what, workload, clients, ours, peer, times } = aim;
-    let contest = figures.contest(workload, clients)?;
+    let contest = figures.contest((workload, clients), &[ours, peer])?;
     let measured = contest.of(ours)?.times(contest.of(peer)?);
     Some(Goal {
         what: format!("{what}, {clients} client{}: {}", if clients == 1 { "" } else { "s" }, ours.name()),
@@ -108,7 +108,7 @@ fn reached(aim: &Aim, figures: &Figures) -> Option<Goal> {
 }
 
 fn beside_the_disk(figures: &Figures) -> Option<Goal> {
-    let contest = figures.contest(Workload::Cycle, 1)?;
+    let contest = figures.contest((Workload::Cycle, 1), &[Contestant::Embedded])?;
     let (ours, disk) = (contest.of(Contestant::Embedded)?.latency.p50, contest.disk.as_ref()?.latency.p50);
     Some(Goal {
         what: "uncontended, 1 client: p50 of an acquire".to_owned(),
@@ -120,7 +120,7 @@ fn beside_the_disk(figures: &Figures) -> Option<Goal> {
 
 /// Against whoever is the fastest of those that lose nothing.
 fn hand_off(figures: &Figures) -> Option<Goal> {
-    let contest = figures.contest(Workload::Handoff, 64)?;
+    let contest = figures.contest((Workload::Handoff, 64), &[Contestant::Embedded])?;
     let (best, peer) = best_durable_peer(contest)?;
     let measured = contest.of(Contestant::Embedded)?.times(peer);
     Some(Goal {
@@ -188,6 +188,7 @@ fn beside_a_snapshot(figures: &Figures) -> Option<Goal> {
 mod tests {
     use super::*;
     use crate::figures::{Occasion, Part};
+    use crate::group::Group;
     use crate::summary::Latency;
 
     fn summary(rate: f64, p50: f64) -> Summary {
@@ -200,6 +201,7 @@ mod tests {
         let results =
             vec![(Contestant::Embedded, summary(3_000.0, 0.2)), (Contestant::Redis, summary(2_000.0, 0.2))];
         let contest = ContestFigures {
+            group: Group::Embedded,
             workload: Workload::Cycle,
             clients: 1,
             results,

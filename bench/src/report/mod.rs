@@ -21,8 +21,9 @@ const END: &str = "<!-- end of figures -->";
 /// The tables as text.
 pub(crate) fn markdown(figures: &Figures) -> String {
     let mut text = goals::table(figures);
-    for (title, occasion, table) in tables::all(figures) {
-        let _ = write!(text, "\n### {title}\n\n{table}\n{}\n", line(&occasion));
+    for (title, table, occasions) in tables::all(figures) {
+        let made: Vec<_> = occasions.into_iter().map(line).collect();
+        let _ = write!(text, "\n### {title}\n\n{table}\n{}\n", made.join("\\\n"));
     }
     text
 }

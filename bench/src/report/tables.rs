@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::engines::Contestant;
-use crate::figures::{ContestFigures, Figures, Occasion, PartFigures};
+use crate::figures::{ContestFigures, Figures, Occasion, Part, PartFigures, contests};
 use crate::growth::{Growth, Step};
 use crate::held::Held;
 use crate::http::HttpFigures;
@@ -11,47 +10,48 @@ use crate::shield::Shield;
 use crate::snapshot::Snapshots;
 use crate::summary::{Latency, Summary};
 
-/// Title, occasion and table of each part.
-pub(crate) fn all(figures: &Figures) -> Vec<(String, Occasion, String)> {
-    let table = |part: &PartFigures| match part {
-        PartFigures::Contest(figures) => contest(figures),
-        PartFigures::Held(figures) => held(figures),
-        PartFigures::Http(figures) => over_http(figures),
-        PartFigures::Growth(figures) => grown(figures),
-        PartFigures::Shield(figures) => shielded(figures),
-        PartFigures::Snapshots(figures) => beside_a_snapshot(figures),
-    };
-    let parts = figures.parts.iter().map(|part| (table(&part.figures), part.made.clone()));
-    parts.map(|((title, text), made)| (title, made, text)).collect()
+/// Title, table and occasions of each.
+pub(crate) fn all(figures: &Figures) -> impl Iterator<Item = (String, String, Vec<&Occasion>)> {
+    figures.tables().filter_map(|parts| {
+        let (title, text) = match &parts.first()?.figures {
+            PartFigures::Contest(figures) => contest(figures, parts),
+            PartFigures::Held(figures) => held(figures),
+            PartFigures::Http(figures) => over_http(figures),
+            PartFigures::Growth(figures) => grown(figures),
+            PartFigures::Shield(figures) => shielded(figures),
+            PartFigures::Snapshots(figures) => beside_a_snapshot(figures),
+        };
+        let mut occasions: Vec<_> = parts.iter().map(|part| &part.made).collect();
+        occasions.dedup();
+        Some((title, text, occasions))
+    })
 }
 
-fn contest(contest: &ContestFigures) -> (String, String) {
+/// One workload at one number of clients, group after group.
+fn contest(ContestFigures { workload, clients, .. }: &ContestFigures, parts: &[Part]) -> (String, String) {
     let mut text = "| | a second | spread | p50 ms | p99 ms | p99.9 ms | Leasehold is |\n|---|---:|---|---:|---:|---:|---|\n".to_owned();
+    contests(parts).for_each(|figures| text.push_str(&of_group(figures)));
+    let clients = if *clients == 1 { "1 client".to_owned() } else { format!("{clients} clients") };
+    (format!("{}, {clients}", workload.name()), text)
+}
+
+/// The first of a group is ours, and each peer is compared with it.
+fn of_group(contest: &ContestFigures) -> String {
+    let mut text = format!("| **{}** | | | | | | |\n", contest.group.name());
+    let ours = contest.results.first().filter(|(who, _)| who.is_ours());
     for (who, summary) in &contest.results {
-        let times = match who.is_ours() {
-            true => who
-                .peer()
-                .and_then(|peer| contest.of(peer))
-                .map(|peer| (summary.times(peer), "its engine's recipe")),
-            false => contest.of(Contestant::Embedded).map(|ours| (ours.times(summary), "this")),
-        };
-        let times = times.map_or(String::new(), |(times, of)| format!("{:.1} × {of}", times.of_medians));
-        text.push_str(&row(who.name(), summary, &times));
+        let ours = ours.filter(|_| !who.is_ours());
+        let times = ours.map(|(_, ours)| format!("{:.1} × this", ours.times(summary).of_medians));
+        text.push_str(&row(who.name(), summary, &times.unwrap_or_default()));
     }
     if let Some(disk) = &contest.disk {
         text.push_str(&row("*the disk: 4 KiB and fdatasync, one after the other*", disk, ""));
     }
     for (who, why) in &contest.failed {
-        let _ = writeln!(
-            text,
-            "| {} | | | | | | did not finish: {} |",
-            who.name(),
-            why.replace(['\n', '|'], " ")
-        );
+        let why = why.replace(['\n', '|'], " ");
+        let _ = writeln!(text, "| {} | | | | | | did not finish: {why} |", who.name());
     }
-    let clients =
-        if contest.clients == 1 { "1 client".to_owned() } else { format!("{} clients", contest.clients) };
-    (format!("{}, {clients}", contest.workload.name()), text)
+    text
 }
 
 fn row(who: &str, summary: &Summary, times: &str) -> String {
