@@ -34,6 +34,8 @@ pub(crate) struct SnapshotStart {
     pub(crate) bytes: u64,
     /// The size of the current snapshot.
     pub(crate) snapshot_bytes: u64,
+    /// Nobody else takes the journal over while nothing is served: what is overdue is made up for first.
+    pub(crate) alone: bool,
 }
 
 impl Keepers {

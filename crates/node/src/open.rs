@@ -61,6 +61,7 @@ pub(crate) async fn make_ready(
         chunk_bytes: limits.chunk_bytes,
         bytes: replay.bytes,
         snapshot_bytes: replay.snapshot_bytes,
+        alone: config.shared.is_none(),
     };
     let keepers = Keepers::start(config, witness, snapshots, clock, observer)?;
 

@@ -1,6 +1,7 @@
 //! Makes snapshots beside the loop: reads the last snapshot and the committed slots after it, replays them into a state
 //! of its own, and stores that. The live table is neither copied nor stopped.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -16,6 +17,10 @@ use crate::{Clock, NodeConfig, Observer, StartError};
 
 /// How much less the snapshotter's thread asks of the processor than the loop's: it is in no hurry.
 const NICE: i32 = 10;
+
+/// A node that finds this many times as much as makes a snapshot due has not ended one in its last lives: it makes one
+/// before it serves, or a crash loop under load would have more to replay with every restart.
+const OVERDUE: u64 = 2;
 
 /// What the loop and the snapshotter share.
 #[derive(Debug, Default)]
@@ -44,7 +49,7 @@ impl Snapshotter {
         let (orders, inbox) = sync_channel(1);
         let gauge = Arc::new(Gauge::default());
         gauge.bytes.store(start.bytes, Relaxed);
-        let maker = Maker {
+        let mut maker = Maker {
             gauge: Arc::clone(&gauge),
             runtime: tokio::runtime::Builder::new_current_thread()
                 .enable_all()
@@ -56,9 +61,22 @@ impl Snapshotter {
             observer: Arc::clone(observer),
             start,
         };
-        gauge.due_at.store(maker.due_after(maker.start.snapshot_bytes), Relaxed);
+        let due_at = maker.due_after(maker.start.snapshot_bytes);
+        gauge.due_at.store(due_at, Relaxed);
+        let is_overdue = maker.start.alone && maker.start.bytes >= OVERDUE * due_at;
+        let (serve, caught_up) = sync_channel::<Infallible>(0);
         let builder = std::thread::Builder::new().name("leasehold-snapshot".to_owned());
-        let thread = builder.spawn(move || maker.run(&inbox)).map_err(StartError::Thread)?;
+        let thread = builder
+            .spawn(move || {
+                if is_overdue {
+                    maker.make_next();
+                }
+                drop(serve);
+                maker.run(&inbox);
+            })
+            .map_err(StartError::Thread)?;
+        // Comes to its end when the other is dropped.
+        let _ = caught_up.recv();
         Ok(Self { gauge, orders, thread })
     }
 
@@ -109,16 +127,21 @@ impl Maker {
         // Best effort: at equal priority a snapshot is merely less polite.
         let _ = rustix::process::setpriority_process(None, NICE);
         while orders.recv().is_ok() {
-            let due_at = match self.make() {
-                Ok(bytes) => self.due_after(bytes),
-                Err(Failure::Stopped) => return,
-                Err(failure) => {
-                    self.observer.trouble("no snapshot was made", &failure.detail());
-                    self.gauge.bytes.load(Relaxed) + self.at_least
-                }
-            };
-            self.gauge.due_at.store(due_at, Relaxed);
+            self.make_next();
         }
+    }
+
+    /// Makes one, and says when the next is due. A node that stops has dropped what orders come from.
+    fn make_next(&mut self) {
+        let due_at = match self.make() {
+            Ok(bytes) => self.due_after(bytes),
+            Err(Failure::Stopped) => return,
+            Err(failure) => {
+                self.observer.trouble("no snapshot was made", &failure.detail());
+                self.gauge.bytes.load(Relaxed) + self.at_least
+            }
+        };
+        self.gauge.due_at.store(due_at, Relaxed);
     }
 
     /// A snapshot costs about its own size, so it is made only when twice that much was written since.

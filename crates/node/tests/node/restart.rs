@@ -91,6 +91,29 @@ async fn snapshots_truncate_the_journal_and_lose_nothing() {
 }
 
 #[tokio::test]
+async fn what_crash_loops_left_to_replay_is_a_snapshot_before_anything_is_served() {
+    let mut world = World::with(MemoryJournal::new(), |config| config.resume_bytes = 500).await;
+    for n in 1..=200 {
+        world.grant(&format!("r{n}"), n).await;
+    }
+    let before = world.leases().await;
+    let snapshot = async |journal: &MemoryJournal| {
+        let mut reader = journal.reader().await.unwrap();
+        reader.snapshot().await.unwrap().map(|found| found.at.slot)
+    };
+    // Not overdue: it is left for when the node serves, which here nothing brings about.
+    world.config.snapshot_bytes = 12_000;
+    let mut world = world.restart().await;
+    assert_eq!(snapshot(&world.journal).await, None);
+    world.config.snapshot_bytes = 2_000;
+    let world = world.restart().await;
+    let slot = snapshot(&world.journal).await.expect("it was made before the start ended");
+    assert!(slot < world.journal.tail().slot, "some slots stay for watchers that resume");
+    assert_eq!(world.leases().await, before);
+    assert_eq!(*world.seen.troubles.lock().unwrap(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn a_journal_that_lost_writes_is_refused_until_it_is_recovered() {
     let world = World::new().await;
     for n in 1..=5 {
