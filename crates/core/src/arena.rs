@@ -142,6 +142,11 @@ impl<T> Arena<T> {
         self.places[ix.number()].as_ref().expect("an index names a live value")
     }
 
+    /// The value at a place that may be free by now, or another one's.
+    pub(crate) fn find(&self, ix: Ix<T>) -> Option<&T> {
+        self.places[ix.number()].as_ref()
+    }
+
     pub(crate) fn get_mut(&mut self, ix: Ix<T>) -> &mut T {
         self.places[ix.number()].as_mut().expect("an index names a live value")
     }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 
 use leasehold_types::{FencingToken, ResourceKey};
 
+use self::lately::Lately;
 use crate::arena::{Arena, Either, EitherIx, Ix};
 use crate::blocks::{Blocks, Sought};
 use crate::lease::{Lease, LeaseIx};
@@ -16,10 +17,13 @@ use crate::recent::Recent;
 use crate::reply::Ending;
 use crate::resource::{Delay, Full, Resource};
 
+mod lately;
+
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
     by_key: Blocks<State, ResourceKey>,
+    lately: Lately,
     full: Arena<Full>,
     /// Those with endings, by when they were last used: the oldest is forgotten first.
     recent: Recent,
@@ -31,7 +35,11 @@ type State = EitherIx<Lease, Full>;
 impl Resources {
     /// What is known of a resource, if anything is.
     pub(crate) fn get(&self, key: &ResourceKey, leases: &Arena<Lease>) -> Option<Resource<'_>> {
-        self.by_key.get(&self.sought(key, leases)).map(|state| self.look_at(state))
+        let state = match self.lately.get(key, &self.full) {
+            Some(ix) => Some(State::second(ix)),
+            None => self.by_key.get(&self.sought(key, leases)),
+        };
+        state.map(|state| self.look_at(state))
     }
 
     /// All of them.
@@ -78,7 +86,8 @@ impl Resources {
     pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
         let key = &leases.get(ix).resource;
         let sought = ByKey { key, leases, full: &self.full };
-        if self.by_key.insert(&sought, State::first(ix)) {
+        let is_known = self.lately.get(key, &self.full).is_some();
+        if !is_known && self.by_key.insert(&sought, State::first(ix)) {
             return None;
         }
         let full_ix = self.full_ix(key, leases);
@@ -143,8 +152,11 @@ impl Resources {
 
     /// A known resource in its full form.
     fn full_ix(&mut self, key: &ResourceKey, leases: &Arena<Lease>) -> Ix<Full> {
+        if let Some(ix) = self.lately.get(key, &self.full) {
+            return ix;
+        }
         let state = self.by_key.get(&self.sought(key, leases)).expect("only a known resource changes");
-        match state.get() {
+        let ix = match state.get() {
             Either::Second(ix) => ix,
             Either::First(holder) => {
                 let key = leases.get(holder).resource.clone();
@@ -153,7 +165,9 @@ impl Resources {
                 self.by_key.replace(&sought, State::second(ix));
                 ix
             }
-        }
+        };
+        self.lately.set(key, ix, self.full.len());
+        ix
     }
 
     /// Gives a resource its smallest form; it is not here any more if nothing is known of it.
