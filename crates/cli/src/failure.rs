@@ -47,6 +47,16 @@ pub(crate) enum Failure {
         /// What is wrong with it.
         error: String,
     },
+    /// Somebody listens at the address who is no server of ours.
+    #[error(
+        "what listens at {server} does not answer as a Leasehold server: {found}; see that --server or LEASEHOLD_SERVER is right"
+    )]
+    Foreign {
+        /// Where.
+        server: String,
+        /// What it did instead.
+        found: String,
+    },
     /// `serve` cannot begin, or a data directory is refused.
     #[error("{0}")]
     RefusedToStart(String),
@@ -84,9 +94,11 @@ impl Failure {
     pub(crate) fn exit(&self) -> Exit {
         match self {
             Self::Usage(_) => Exit::Usage,
-            Self::Unreachable { .. } | Self::Lost { .. } | Self::Unavailable(_) | Self::Fence(_) => {
-                Exit::Unavailable
-            }
+            Self::Unreachable { .. }
+            | Self::Lost { .. }
+            | Self::Foreign { .. }
+            | Self::Unavailable(_)
+            | Self::Fence(_) => Exit::Unavailable,
             Self::Problem(problem) => problem.exit(),
             Self::RefusedToStart(_) => Exit::RefusedToStart,
             Self::Garbled { .. } | Self::Failed(_) => Exit::Failed,
@@ -120,6 +132,11 @@ impl Problem {
             detail: text("detail").or_else(|| text("title")).unwrap_or_else(|| FOREIGN.into()),
             reason: text("reason"),
         }
+    }
+
+    /// Whether it has none of the words that an error of ours has.
+    pub(crate) fn is_foreign(&self) -> bool {
+        self.detail == FOREIGN
     }
 
     /// Whether another server may do better: nothing happened here.
@@ -179,5 +196,9 @@ mod tests {
     fn an_error_body_of_somebody_else_is_still_told() {
         let problem = Problem::read(502, b"<html>");
         assert_eq!(problem.to_string(), format!("http_502: {FOREIGN}"));
+        assert!(
+            problem.is_foreign()
+                && !Problem::read(404, br#"{"code":"not_found","detail":"no"}"#).is_foreign()
+        );
     }
 }

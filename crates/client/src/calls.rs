@@ -1,5 +1,6 @@
 //! Unary calls: at the first server that can be reached and does not say that another one is active.
 
+use std::error::Error as _;
 use std::time::Duration;
 
 use prost::Message as _;
@@ -10,7 +11,7 @@ use leasehold_proto::v1 as pb;
 
 use crate::client::Settings;
 use crate::clock;
-use crate::connections::Locks;
+use crate::connections::{Locks, root_cause};
 use crate::error::Refused;
 use crate::retry::Backoff;
 
@@ -80,7 +81,15 @@ impl Settings {
 pub(crate) fn refused(status: &Status) -> CallError {
     match problem_of(status) {
         Some(problem) => CallError::Refused(Refused::from_wire(&problem)),
-        None => CallError::Unavailable(status.message().to_owned()),
+        None => CallError::Unavailable(trouble(status)),
+    }
+}
+
+/// What the transport met, where a status carries no problem of ours: its own words are no more than "transport error".
+pub(crate) fn trouble(status: &Status) -> String {
+    match status.source() {
+        Some(source) => root_cause(source),
+        None => status.message().to_owned(),
     }
 }
 

@@ -126,7 +126,7 @@ impl Connections {
 }
 
 /// The innermost message: `Connection refused` rather than `transport error`.
-fn root_cause(error: &dyn std::error::Error) -> String {
+pub(crate) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut cause = error;
     while let Some(source) = cause.source() {
         cause = source;

@@ -37,17 +37,28 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    /// Whether the server refused to start, and will refuse again until somebody does something (exit code 78); else it
-    /// stopped by itself, and starting again may help.
+    /// Whether the server refused to start, and will refuse again until somebody does something (exit code 78); else
+    /// starting again may help.
     pub const fn is_refusal(&self) -> bool {
         match self {
             Self::Config(_) | Self::Listen { .. } => true,
-            Self::Start(StartError::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_))) => false,
-            Self::Start(StartError::Read(ReadError::Unavailable(_) | ReadError::Replaced)) => false,
+            Self::Start(_) if self.is_unavailable() => false,
             Self::Start(StartError::Thread(_) | StartError::Died) => false,
             Self::Start(_) | Self::Stopped(StopReason::Halted(_)) => true,
             Self::System(_) | Self::Stopped(_) | Self::Stuck => false,
         }
+    }
+
+    /// Whether it did not start because its journal is out of reach, or another node's just now (exit code 69): it will
+    /// start when that is over.
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(
+            self,
+            Self::Start(
+                StartError::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_))
+                    | StartError::Read(ReadError::Unavailable(_) | ReadError::Replaced)
+            )
+        )
     }
 
     /// What to do about it.

@@ -11,6 +11,7 @@ use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
+use leasehold_api::StatusAnswer;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -24,6 +25,8 @@ use crate::failure::{Failure, Problem};
 
 /// How long an answer may take beyond the wait that the request itself asks for.
 const ANSWER: Duration = Duration::from_secs(10);
+/// A look at who is there takes no longer: whoever waits has waited already.
+const LOOK: Duration = Duration::from_secs(2);
 /// Everything but the characters that mean nothing in a URL.
 const PLAIN: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -144,6 +147,24 @@ impl Client {
         Ok(self.body(call).await?.text)
     }
 
+    /// What is wrong when somebody listens at the address who is no server of ours. `None` if it is one, or if nobody is
+    /// there. For those whose own way of asking cannot tell: a stream that meets a stranger just breaks.
+    pub(crate) async fn stranger(&self) -> Option<Failure> {
+        let first = self.servers.first().to_string();
+        let looked = timeout(LOOK, self.call(&Call::get("/v1/status"))).await.ok()?;
+        let (server, found) = match looked.and_then(|answer| answer.read::<StatusAnswer>()).err()? {
+            Failure::Garbled { server, .. } => {
+                (server, "what it says of its state is not understood".to_owned())
+            }
+            Failure::Lost { server, error, .. } => (server, error),
+            Failure::Problem(problem) if problem.is_foreign() => {
+                (first, format!("{} where its state should be", problem.code))
+            }
+            _ => return None,
+        };
+        Some(Failure::Foreign { server, found })
+    }
+
     async fn body(&self, call: &Call) -> Result<Answer, Failure> {
         let (server, response) = self.response(call).await?;
         let lost = |error: String| Failure::Lost { server: server.to_string(), error, hint: call.when_lost };
@@ -255,6 +276,10 @@ mod tests {
         let (client, lease) = (client_of_a_foreign_server().await, LeaseId::from_bytes([0; 16]));
         let resigned = resign(&client, &mut Out::new(Format::Table), "scheduler", lease, None).await;
         assert!(matches!(resigned, Err(Failure::Garbled { .. })), "{resigned:?}");
+        let stranger = client_of_a_foreign_server().await.stranger().await;
+        assert!(matches!(stranger, Some(Failure::Foreign { .. })), "{stranger:?}");
+        let nobody = Client::new(Servers::only(Server::local(1))).stranger().await;
+        assert!(nobody.is_none(), "{nobody:?}");
     }
 
     #[test]

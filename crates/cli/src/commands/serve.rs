@@ -13,6 +13,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
     match leasehold_server::serve(|| config(args)) {
         Ok(()) => Ok(Exit::Done),
         Err(error) if error.is_refusal() => Err(Failure::RefusedToStart(told(&error))),
+        Err(error) if error.is_unavailable() => Err(Failure::Unavailable(told(&error))),
         Err(error) => Err(Failure::Failed(told(&error))),
     }
 }

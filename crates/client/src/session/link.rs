@@ -11,7 +11,7 @@ use tracing::debug;
 
 use super::outbound::Frames;
 use super::{SessionEnd, Shared};
-use crate::calls::problem_of;
+use crate::calls::{problem_of, trouble};
 use crate::clock;
 use crate::connections::{Connections, SessionStream};
 use crate::deadline::{Phase, Stamp};
@@ -237,7 +237,7 @@ fn may_be_let_in(shared: &Shared, refused: &Refused) -> bool {
 fn broken_by(shared: &Shared, status: &Status) -> Broken {
     match problem_of(status) {
         Some(problem) => broken_by_problem(shared, &problem),
-        None => Broken::Retry(status.message().to_owned()),
+        None => Broken::Retry(trouble(status)),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::ResourceName;
+use leasehold_types::{ResourceName, limits};
 
 use super::args::DrillArgs;
 use super::crew::Environment;
@@ -11,6 +11,7 @@ use super::protected::{Address, Place};
 use super::story::Lag;
 use crate::args::AccessArgs;
 use crate::client::{Server, Servers};
+use crate::duration::ms;
 use crate::failure::Failure;
 use crate::plan::resource_name;
 
@@ -51,6 +52,7 @@ impl DrillPlan {
             Some(text) => (Address::parse(&text)?, None),
             None => own_file().map(|(address, file)| (address, Some(file)))?,
         };
+        ttl(args, servers.is_none())?;
         let id = fresh_id();
         let resource = resource(args, &address, &id)?;
         if servers.is_none() && args.table.is_some() {
@@ -94,6 +96,19 @@ impl DrillPlan {
             scratch,
         })
     }
+}
+
+/// Whether leases can live so long: on a server of the drill's own between the usual bounds, on another as it says itself.
+fn ttl(args: &DrillArgs, is_own_server: bool) -> Result<(), Failure> {
+    let ttl_ms = ms(args.ttl);
+    if ttl_ms == 0 && !is_own_server {
+        return Err(Failure::Usage("--ttl: a lease must live for some time".into()));
+    }
+    let (least, most) = (limits::TTL_MIN_MS, limits::TTL_MAX_MS);
+    if is_own_server && !(least..=most).contains(&ttl_ms) {
+        return Err(Failure::Usage(format!("--ttl: {ttl_ms} ms is outside {least} ms to {most} ms")));
+    }
+    Ok(())
 }
 
 /// As a worker looks for them.

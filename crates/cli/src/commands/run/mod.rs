@@ -19,7 +19,7 @@ use leasehold::{AcquireError, ErrorCode, LeaseGuard, LeaseState, Lost, LostReaso
 use leasehold_types::{Class, Mode, OwnerId, ResourceName};
 use tokio::signal::unix::{Signal as Arrival, SignalKind, signal};
 
-use crate::client::Servers;
+use crate::client::{Client, Servers};
 use crate::commands::election::Candidacy;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -84,7 +84,8 @@ async fn begin(plan: &RunPlan) -> Result<u8, Failure> {
         Ok(Err(AcquireError::Unavailable(_))) if plan.run_when_unavailable => {
             unguarded(plan, &mut signals).await
         }
-        Ok(Err(error)) => not_acquired(plan, error),
+        Ok(Err(AcquireError::Unavailable(error))) => Err(unavailable(plan, &error).await),
+        Ok(Err(error)) => Ok(not_acquired(&error)),
     };
     // Lets a withdrawal or a release that is under way leave; the lease ends by itself otherwise. Whoever waits for the end
     // of a holder that lost its lease is told at once: there is nothing to give back, and its time is nearly over.
@@ -129,12 +130,15 @@ async fn acquire(plan: &RunPlan, client: &leasehold::Client) -> Result<LeaseGuar
     acquired.await
 }
 
-fn not_acquired(plan: &RunPlan, error: AcquireError) -> Result<u8, Failure> {
-    let exit = match &error {
+/// Nobody answered, or somebody who is no server of ours.
+async fn unavailable(plan: &RunPlan, error: &str) -> Failure {
+    let stranger = Client::new(plan.servers.clone()).stranger().await;
+    stranger.unwrap_or_else(|| plan.servers.unreachable(error))
+}
+
+fn not_acquired(error: &AcquireError) -> u8 {
+    let exit = match error {
         AcquireError::NotAcquired(_) => Exit::NotAcquired,
-        AcquireError::Unavailable(error) => {
-            return Err(plan.servers.unreachable(error));
-        }
         AcquireError::Lost(_) => Exit::LeaseGone,
         AcquireError::Invalid(_) => Exit::Usage,
         AcquireError::Refused(refused) => match refused.code {
@@ -145,7 +149,7 @@ fn not_acquired(plan: &RunPlan, error: AcquireError) -> Result<u8, Failure> {
         _ => Exit::Failed,
     };
     tell(&error.to_string());
-    Ok(exit as u8)
+    exit as u8
 }
 
 /// Runs the command without a lock, since that was asked for.
