@@ -4,8 +4,7 @@
 use std::sync::Arc;
 
 use leasehold_core::{
-    Acquire, Command, Journaled, LockTable, Renew, RenewalReport, Reply, Settings, Sharing, Ticket, codec,
-    invariants,
+    Acquire, Command, Journaled, LockTable, Renew, RenewalReport, Reply, Settings, Ticket, codec, invariants,
 };
 use leasehold_history::{Answer, Call as Shown, Change, Checker, Hash, Id, Mode, Promises, Record};
 use leasehold_journal::{Batch, Claim, Journal as _, OpenError, Opened, Outcome, Tail, chain};
@@ -15,8 +14,7 @@ use leasehold_node::Call;
 use leasehold_node::parts::Warm;
 use leasehold_node::state::{Delivery, Next, State, Work};
 use leasehold_types::{
-    Class, ClusterId, Durability, Epoch, Labels, LeaseId, Nonce, Now, OwnerId, ResourceName, TenantName,
-    Time, Ttl, WallTime,
+    ClusterId, Durability, Epoch, LeaseId, Nonce, Now, OwnerId, ResourceName, TenantName, Time, Ttl, WallTime,
 };
 
 use crate::chance::Chance;
@@ -245,7 +243,8 @@ impl DiskWorld {
                 (Command::Release { lease_id }, Shown::Release { lease: Id(*lease_id.as_bytes()) })
             }
             (1, Some(lease_id)) => {
-                let renew = Renew { lease_id, ttl: None, report: RenewalReport::default() };
+                let report = RenewalReport::default();
+                let renew = Renew { lease_id, ttl: None, report, lists_locks: true };
                 (Command::Renew(renew), Shown::Renew { life: Id(*lease_id.as_bytes()) })
             }
             _ => self.acquire(),
@@ -263,19 +262,9 @@ impl DiskWorld {
             self.leases.remove(0);
         }
         let command = Command::Acquire(Acquire {
-            resource: ResourceName::new(&resource).expect("r and a number is a name"),
             owner: Some(OwnerId::new("someone").expect("a word is a name")),
             ttl: Ttl::from_journal(self.chance.within(1_000, 9_000)),
-            wait_ms: 0,
-            sharing: Sharing::Exclusive,
-            class: Class::Correctness,
-            session: None,
-            lease_id,
-            lease_id_chosen: true,
-            lock_delay_ms: 0,
-            max_hold_ms: None,
-            labels: Labels::default(),
-            value: None,
+            ..Acquire::plain(ResourceName::new(&resource).expect("r and a number is a name"), lease_id)
         });
         (command, Shown::Acquire { resource, lease: Id(*lease_id.as_bytes()), session: None })
     }

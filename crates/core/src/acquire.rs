@@ -393,5 +393,6 @@ fn queued_event(resource: &ResourceKey, owner: &OwnerId, acquire: &Acquire, ttl:
         mode: acquire.sharing.mode(),
         permit: None,
         ttl_ms: ttl.ms(),
+        session: acquire.session,
     }
 }

@@ -124,6 +124,28 @@ pub struct Acquire {
     pub value: Option<Box<str>>,
 }
 
+impl Acquire {
+    /// The plainest one, for struct update: alone, for correctness, without waiting, under an id that the caller chose. Owner
+    /// and ttl, or a session, are still to be said.
+    pub fn plain(resource: ResourceName, lease_id: LeaseId) -> Self {
+        Self {
+            resource,
+            owner: None,
+            ttl: None,
+            wait_ms: 0,
+            sharing: Sharing::Exclusive,
+            class: Class::Correctness,
+            session: None,
+            lease_id,
+            lease_id_chosen: true,
+            lock_delay_ms: 0,
+            max_hold_ms: None,
+            labels: Labels::default(),
+            value: None,
+        }
+    }
+}
+
 /// Alone or with others.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub enum Sharing {
@@ -158,6 +180,8 @@ pub struct Renew {
     pub ttl: Option<Ttl>,
     /// What the client saw since its last success.
     pub report: RenewalReport,
+    /// Whether the answer lists what was renewed: with a lease of a session that is everything in it.
+    pub lists_locks: bool,
 }
 
 /// What a client tells about its renewals: for operators (E3).
@@ -297,6 +321,13 @@ pub enum Query {
     Audit {
         /// Of this resource alone.
         resource: Option<ResourceName>,
+        /// With a larger number than this.
+        after: u64,
+        /// At most so many.
+        page_size: usize,
+    },
+    /// Audit entries of every tenant in order: the whole chain.
+    WholeAudit {
         /// With a larger number than this.
         after: u64,
         /// At most so many.

@@ -26,14 +26,15 @@ impl LockTable {
         if !self.is_release_of(tenant, lease_id, key.as_ref()) {
             return Reply::Refused(Refusal::IdempotencyMismatch);
         }
-        if self.lease_of(tenant.as_str(), lease_id).is_some() {
+        if let Some(ix) = self.lease_of(tenant.as_str(), lease_id) {
+            let session = self.journaled.session_id_of(self.journaled.leases.get(ix));
             self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
-            return self.released(tenant, lease_id);
+            return self.released(tenant, lease_id, session);
         }
         if self.is_unknown(tenant, lease_id) {
             self.close_id(tenant, lease_id, key, now, out);
         }
-        self.released(tenant, lease_id)
+        self.released(tenant, lease_id, None)
     }
 
     /// Whether nobody has or had this id, and nobody else waits under it: an id that one principal can be granted,
@@ -116,11 +117,12 @@ impl LockTable {
     }
 
     /// The answer to a release, the first time and every later one.
-    fn released(&self, tenant: &TenantName, lease_id: LeaseId) -> Reply {
+    fn released(&self, tenant: &TenantName, lease_id: LeaseId, session: Option<SessionId>) -> Reply {
         let ended = self.ended_lease_of(tenant.as_str(), lease_id);
         match ended.and_then(|ended| Some((ended.reason, ended.was.as_ref()?))) {
             Some((EndReason::Released, was)) => {
-                Reply::Released { resource: name_of(&was.resource), token: was.token }
+                let session = session.or_else(|| was.asked_for.session());
+                Reply::Released { resource: name_of(&was.resource), token: was.token, session }
             }
             _ => Reply::Refused(self.not_held(tenant.as_str(), lease_id)),
         }

@@ -1,7 +1,7 @@
 //! What happened, for watchers, logs and metrics. Events of facts are made while facts are applied, so replay makes
 //! the same ones as the live table did.
 
-use leasehold_types::{EndReason, FencingToken, LeaseId, Mode, OwnerId, Permit, ResourceKey};
+use leasehold_types::{EndReason, FencingToken, LeaseId, Mode, OwnerId, Permit, ResourceKey, SessionId};
 
 /// One happening at a resource.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -22,6 +22,8 @@ pub struct Event {
     pub permit: Option<Permit>,
     /// Its ttl.
     pub ttl_ms: u64,
+    /// The session it lives with.
+    pub session: Option<SessionId>,
 }
 
 /// What happened.

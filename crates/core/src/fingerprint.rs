@@ -55,6 +55,11 @@ impl AskedFor {
         matches!(self, Self::InSession { is_shared: false, .. } | Self::Alone { is_shared: false, .. })
     }
 
+    /// The session, where that is not hashed.
+    pub(crate) fn session(self) -> Option<SessionId> {
+        if let Self::InSession { session, .. } = self { Some(session) } else { None }
+    }
+
     /// The fingerprint, for this resource.
     pub(crate) fn fingerprint(self, resource: &ResourceKey) -> u64 {
         let plain = |is_shared: bool, class| {

@@ -73,6 +73,7 @@ pub(crate) struct Ended {
     pub(crate) lease: Lease,
     pub(crate) owner: OwnerId,
     pub(crate) ttl: Ttl,
+    pub(crate) session: Option<SessionId>,
     pub(crate) reason: EndReason,
     pub(crate) max_hold: bool,
 }
@@ -80,11 +81,16 @@ pub(crate) struct Ended {
 impl Ended {
     pub(crate) fn event(&self, held_ms: u64) -> Event {
         let kind = EventKind::Ended { reason: self.reason, max_hold: self.max_hold, held_ms };
-        event_of(&self.lease, self.owner.clone(), self.ttl, kind)
+        event_of(&self.lease, self.owner.clone(), (self.ttl, self.session), kind)
     }
 }
 
-pub(crate) fn event_of(lease: &Lease, owner: OwnerId, ttl: Ttl, kind: EventKind) -> Event {
+fn event_of(
+    lease: &Lease,
+    owner: OwnerId,
+    (ttl, session): (Ttl, Option<SessionId>),
+    kind: EventKind,
+) -> Event {
     Event {
         kind,
         resource: lease.resource.clone(),
@@ -94,6 +100,7 @@ pub(crate) fn event_of(lease: &Lease, owner: OwnerId, ttl: Ttl, kind: EventKind)
         mode: lease.mode(),
         permit: lease.permit(),
         ttl_ms: ttl.ms(),
+        session,
     }
 }
 
@@ -353,18 +360,19 @@ impl Journaled {
         self.remember_ending(ix, session_id, how);
         // Nothing points at it any more.
         let lease = self.leases.remove(ix);
+        let (session, How { reason, max_hold, .. }) = (session_id, how);
         let delay_ms = lease.lock_delay_ms();
         if how.delayed && delay_ms > 0 {
             let closes = Closes::after(lease.sharing(), lease.permit());
             let (resource, delay) =
                 (lease.resource.clone(), Delay { token: lease.token(), closes, ms: delay_ms });
-            let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
+            let ended = Ended { ix, lease, owner, ttl, session, reason, max_hold };
             changes.push(Change::Ended(Box::new(ended)));
             self.resources.add_delay(&resource, delay, &self.leases);
             changes.push(Change::DelayOpened { resource, delay });
             return;
         }
-        let ended = Ended { ix, lease, owner, ttl, reason: how.reason, max_hold: how.max_hold };
+        let ended = Ended { ix, lease, owner, ttl, session, reason, max_hold };
         changes.push(Change::Ended(Box::new(ended)));
     }
 
@@ -592,14 +600,21 @@ impl Journaled {
         }
     }
 
+    pub(crate) fn session_id_of(&self, lease: &Lease) -> Option<SessionId> {
+        lease.session().map(|ix| self.sessions.get(ix).id)
+    }
+
+    pub(crate) fn event_of(&self, lease: &Lease, kind: EventKind) -> Event {
+        let life = (self.ttl_of(lease), self.session_id_of(lease));
+        event_of(lease, self.owner_of(lease).clone(), life, kind)
+    }
+
     pub(crate) fn granted_event(&self, ix: LeaseIx, waited_ms: u64) -> Event {
-        let lease = self.leases.get(ix);
-        event_of(lease, self.owner_of(lease).clone(), self.ttl_of(lease), EventKind::Granted { waited_ms })
+        self.event_of(self.leases.get(ix), EventKind::Granted { waited_ms })
     }
 
     pub(crate) fn proclaimed_event(&self, ix: LeaseIx) -> Event {
-        let lease = self.leases.get(ix);
-        event_of(lease, self.owner_of(lease).clone(), self.ttl_of(lease), EventKind::Proclaimed)
+        self.event_of(self.leases.get(ix), EventKind::Proclaimed)
     }
 
     /// A holder as others see it.

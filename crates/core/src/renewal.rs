@@ -7,7 +7,7 @@ use crate::command::{OpenSession, Renew, RenewSession, RenewalReport};
 use crate::event::EventKind;
 use crate::fact::{Fact, SessionBegan};
 use crate::fingerprint;
-use crate::journaled::{event_of, name_of};
+use crate::journaled::name_of;
 use crate::lease::{LeaseIx, SessionIx};
 use crate::outcomes::Keyed;
 use crate::reply::{Refusal, Renewed, RenewedLock, Reply, SessionOpened, SessionRenewed};
@@ -27,10 +27,11 @@ impl LockTable {
         let life = self.life_of(ix);
         self.renew_life(life, renew.ttl, renew.report, now, out);
         let lease = self.journaled.leases.get(ix);
-        let (owner, ttl) = (self.journaled.owner_of(lease).clone(), self.journaled.ttl_of(lease));
-        out.events.push((EventAt::Nowhere, event_of(lease, owner, ttl, EventKind::Renewed { missed })));
+        let event = self.journaled.event_of(lease, EventKind::Renewed { missed });
+        out.events.push((EventAt::Nowhere, event));
         let ttl_ms = self.promised_ms(ix, now.time);
         let locks = match life {
+            _ if !renew.lists_locks => Vec::new(),
             LifeIx::Lease(ix) => vec![self.renewed_lock(ix)],
             LifeIx::Session(session) => self.locks_of(session),
         };

@@ -24,6 +24,8 @@ pub enum Reply {
         resource: ResourceName,
         /// Whose token it was.
         token: FencingToken,
+        /// The session it lived with; of a retry, only where that is still known.
+        session: Option<SessionId>,
     },
     /// The lease carries this value now.
     Proclaimed {

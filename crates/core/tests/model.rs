@@ -14,9 +14,7 @@ use leasehold_core::{
     Acquire, Command, Decision, Fact, OpenSession, Renew, RenewSession, RenewalReport, Reply, Request,
     SessionRenewed, Sharing, Ticket,
 };
-use leasehold_types::{
-    Class, Durability, Labels, LeaseId, OwnerId, ResourceName, SessionId, TenantName, Ttl,
-};
+use leasehold_types::{Durability, Labels, LeaseId, OwnerId, ResourceName, SessionId, TenantName, Ttl};
 
 use support::{World, ids};
 
@@ -95,19 +93,13 @@ fn acquire(client: Client, thing: Thing) -> Command {
     let shared = client == Client::One && thing == Thing::Page;
     let alone = thing == Thing::Page;
     Command::Acquire(Acquire {
-        resource: ResourceName::new(&format!("{thing:?}")).unwrap(),
         owner: alone.then(|| owner(client)),
         ttl: alone.then(ttl),
         wait_ms: WAIT_MS,
         sharing: if shared { Sharing::Shared } else { Sharing::Exclusive },
-        class: Class::Correctness,
         session: (!alone).then(|| session(client)),
-        lease_id: lease(client, thing),
-        lease_id_chosen: true,
         lock_delay_ms: if alone { 3_000 } else { 0 },
-        max_hold_ms: None,
-        labels: Labels::default(),
-        value: None,
+        ..Acquire::plain(ResourceName::new(&format!("{thing:?}")).unwrap(), lease(client, thing))
     })
 }
 
@@ -170,7 +162,7 @@ impl State {
             }
             Action::Renew(client) => {
                 let (lease_id, report) = (lease(client, Thing::Page), RenewalReport::default());
-                next.ask(Command::Renew(Renew { lease_id, ttl: None, report }))
+                next.ask(Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: true }))
             }
             Action::Acquire(client, thing) => next.ask(acquire(client, thing)),
             Action::Release(client, thing) => {

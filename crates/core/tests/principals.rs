@@ -7,7 +7,7 @@ mod support;
 use leasehold_core::{
     Acquire, AddCredential, AuditAction, ClusterSecret, Command, Credential, OpenSession, Operator, Proof,
     Query, Quota, Quotas, RaiseFormat, Refusal, Renew, RenewSession, RenewalReport, Reply, Request,
-    RevokeCredential, Sharing, Ticket,
+    RevokeCredential, Ticket, Usage,
 };
 use leasehold_types::{
     Class, CredentialId, Durability, EndReason, Labels, LeaseId, OwnerId, PrincipalName, RequestKey,
@@ -54,19 +54,11 @@ fn operator() -> Operator {
 fn acquire(id: &str, name: &str, in_session: Option<SessionId>) -> Acquire {
     let alone = in_session.is_none();
     Acquire {
-        resource: ResourceName::new(name).unwrap(),
         owner: alone.then(|| OwnerId::new("w").unwrap()),
         ttl: alone.then(|| ttl(15_000)),
-        wait_ms: 0,
-        sharing: Sharing::Exclusive,
         class: Class::Efficiency,
         session: in_session,
-        lease_id: lease(id),
-        lease_id_chosen: true,
-        lock_delay_ms: 0,
-        max_hold_ms: None,
-        labels: Labels::default(),
-        value: None,
+        ..Acquire::plain(ResourceName::new(name).unwrap(), lease(id))
     }
 }
 
@@ -75,7 +67,8 @@ fn ttl(ms: u64) -> Ttl {
 }
 
 fn renew(id: LeaseId) -> Command {
-    Command::Renew(Renew { lease_id: id, ttl: None, report: RenewalReport::default() })
+    let report = RenewalReport::default();
+    Command::Renew(Renew { lease_id: id, ttl: None, report, lists_locks: true })
 }
 
 fn open(id: &str) -> Command {
@@ -192,10 +185,61 @@ fn credentials_come_and_go_with_an_audit_entry_each() {
     assert_eq!(actions, [CredentialCreate, CredentialCreate, CredentialRevoke]);
     assert_eq!(entries[1].identity.as_deref(), Some("root"));
     assert_eq!(&*entries[1].reason, "0101010101010101 of web, client: test");
+    let whole = Command::Query(Query::WholeAudit { after: 1, page_size: 2 });
+    let Reply::Audit { entries: page, more } = callers.ask(None, whole) else { panic!() };
+    assert!(page == entries[1..3] && more, "{page:?}");
     let Reply::AuditVerified(verified) = callers.ask(None, Command::Query(Query::AuditVerify)) else {
         panic!()
     };
     assert!(verified.intact);
+}
+
+#[test]
+fn credentials_are_listed_page_by_page_in_the_order_of_their_ids() {
+    let mut callers = Callers::new();
+    for number in [3, 1, 2] {
+        callers.ask(None, add(credential(number, Proof::Secret([number; 32]))));
+    }
+    let mut list = |after: Option<u8>| {
+        let after = after.map(|number| CredentialId::from_bytes([number; 8]));
+        let query = Query::Credentials { after, page_size: 2 };
+        let Reply::Credentials { credentials, next } = callers.ask(None, Command::Query(query)) else {
+            panic!()
+        };
+        let ids = credentials.iter().map(|credential| credential.id.as_bytes()[0]).collect::<Vec<_>>();
+        (ids, next.map(|id| id.as_bytes()[0]))
+    };
+    assert_eq!(list(None), (vec![1, 2], Some(2)));
+    assert_eq!(list(Some(2)), (vec![3], None));
+    assert_eq!(list(Some(1)), (vec![2, 3], None));
+    assert_eq!(list(Some(3)), (vec![], None));
+}
+
+#[test]
+fn settings_are_noted_when_they_are_not_those_noted_last() {
+    let mut callers = Callers::new();
+    let first_entry = 2;
+    let note = |settings: &str, is_default| {
+        let operator = Operator { actor: "node".into(), reason: settings.into() };
+        Command::NoteSettings { operator, is_default, quotas: Quotas::default() }
+    };
+    // Nothing was ever declared, and nothing is.
+    for (settings, is_default, noted) in [
+        ("none", true, None),
+        ("a", false, Some(first_entry)),
+        ("a", false, None),
+        ("b", false, Some(first_entry + 1)),
+        ("a", false, Some(first_entry + 2)),
+        ("none", true, Some(first_entry + 3)),
+        ("none", true, None),
+    ] {
+        let reply = callers.ask(None, note(settings, is_default));
+        assert_eq!(reply, Reply::SettingsNoted { audit_seq: noted }, "{settings}");
+        // Other entries of the audit log are no settings.
+        assert!(callers.world.table.journaled().credentials().is_empty());
+    }
+    let mut old = Callers { world: World::new(Durability::Durable), tickets: 0 };
+    assert_eq!(old.ask(None, note("a", false)), Reply::SettingsNoted { audit_seq: None });
 }
 
 #[test]
@@ -230,6 +274,37 @@ fn quotas_hold_for_each_tenant_alone() {
     callers.ask(None, open("s1"));
     assert_eq!(callers.ask(None, open("s2")), exceeded("sessions", 1));
     assert_eq!(callers.world.table.journaled().usage_of("acme").leases, 1);
+}
+
+#[test]
+fn bytes_of_names_labels_and_values_are_counted_to_the_last_one() {
+    let limited = |bytes| {
+        let mut callers = Callers::new();
+        let others = Quota { bytes, ..Quota::default() };
+        callers.world.table.set_quotas(Quotas { others, ..Quotas::default() });
+        callers
+    };
+    let exceeded = |limit| Reply::Refused(Refusal::QuotaExceeded { what: "bytes", limit });
+    // 3 of the name, 2 and 5 of a label, 7 of the value.
+    let labels = Labels::new([("ab", "cdefg")]).unwrap();
+    let full = Acquire { labels: labels.clone(), value: Some("1234567".into()), ..acquire("l", "abc", None) };
+    let full = Command::Acquire(full);
+    assert_eq!(limited(16).ask(None, full.clone()), exceeded(16));
+    let mut callers = limited(17);
+    assert!(matches!(callers.ask(None, full), Reply::Granted(_)));
+    assert_eq!(callers.world.table.journaled().usage_of("acme").bytes, 17);
+    assert_eq!(callers.ask(None, Command::Acquire(acquire("m", "d", None))), exceeded(17));
+    // 3 of the owner, and the label.
+    let owner = OwnerId::new("www").unwrap();
+    let open = OpenSession { session_id: session("s"), owner, ttl: ttl(15_000), labels };
+    let open = Command::OpenSession(open);
+    assert_eq!(limited(9).ask(None, open.clone()), exceeded(9));
+    let mut callers = limited(10);
+    assert!(matches!(callers.ask(None, open), Reply::SessionOpened(_)));
+    assert_eq!(callers.world.table.journaled().usage_of("acme").bytes, 10);
+    let close = Command::CloseSession { session_id: session("s"), by_operator: None };
+    callers.ask(None, close);
+    assert_eq!(callers.world.table.journaled().usage_of("acme"), Usage::default());
 }
 
 #[test]

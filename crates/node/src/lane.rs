@@ -110,6 +110,14 @@ impl<T> Lane<T> {
         self.pending + self.refused.len()
     }
 
+    /// The tags of the calls whose answers were not fetched yet, in no order; without those that were refused at once.
+    pub fn tags(&self) -> impl Iterator<Item = &T> {
+        self.calls.iter().filter_map(|call| match call {
+            Pending::Waits(waits) => Some(&waits.tag),
+            Pending::Free | Pending::GivenUp { .. } => None,
+        })
+    }
+
     /// Sends these calls as one batch; more than 256 as several, so that the calls of other tenants come in between. What
     /// cannot be taken is answered by the next [`Lane::answers`].
     pub fn send(&mut self, calls: impl IntoIterator<Item = (T, Call)>) {

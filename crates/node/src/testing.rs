@@ -26,6 +26,7 @@ pub(crate) fn event(resource: &str) -> Event {
         mode: Mode::Exclusive,
         permit: None,
         ttl_ms: 15_000,
+        session: None,
     }
 }
 
@@ -62,7 +63,8 @@ pub(crate) fn release(lease: u8) -> Call {
 }
 
 pub(crate) fn renew(lease: u8) -> Call {
-    call(Command::Renew(Renew { lease_id: lease_id(lease), ttl: None, report: RenewalReport::default() }))
+    let (lease_id, report) = (lease_id(lease), RenewalReport::default());
+    call(Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: true }))
 }
 
 pub(crate) fn show(lease: u8) -> Call {

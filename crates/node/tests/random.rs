@@ -247,7 +247,10 @@ fn call(random: &mut Random) -> Call {
             labels: Default::default(),
             value: None,
         }),
-        5..=6 => Command::Renew(Renew { lease_id, ttl: None, report: RenewalReport::default() }),
+        5..=6 => {
+            let report = RenewalReport::default();
+            Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: false })
+        }
         7..=8 => Command::Release { lease_id },
         _ => Command::Query(Query::Lease(lease_id)),
     })

@@ -10,7 +10,7 @@ use leasehold_core::{
 };
 use leasehold_history::{Call as Shown, Id, Record};
 use leasehold_node::Call;
-use leasehold_types::{Class, Labels, LeaseId, RequestKey, SessionId, Ttl};
+use leasehold_types::{Labels, LeaseId, RequestKey, SessionId, Ttl};
 
 use super::{Kept, Pending, Stage, Wanted};
 use crate::clock::MS;
@@ -68,19 +68,12 @@ impl World {
         };
         let session_id = self.clients[ix].session.as_ref().filter(|_| in_session).map(|session| session.id);
         let command = Command::Acquire(Acquire {
-            resource: self.names[resource].clone(),
             owner: (!in_session).then(|| self.owner.clone()),
             ttl: (!in_session).then_some(ttl),
             wait_ms,
             sharing,
-            class: Class::Correctness,
             session: session_id,
-            lease_id: wanted.lease,
-            lease_id_chosen: true,
-            lock_delay_ms: 0,
-            max_hold_ms: None,
-            labels: Labels::default(),
-            value: None,
+            ..Acquire::plain(self.names[resource].clone(), wanted.lease)
         });
         let shown = Shown::Acquire {
             resource: Arc::clone(&self.resources[resource]),
@@ -160,7 +153,7 @@ impl World {
         if another {
             wanted.longest_ms = wanted.longest_ms.max(ttl.ms());
         }
-        let renew = Renew { lease_id, ttl: another.then_some(ttl), report };
+        let renew = Renew { lease_id, ttl: another.then_some(ttl), report, lists_locks: true };
         Some((Command::Renew(renew), Id(*lease_id.as_bytes())))
     }
 
@@ -168,9 +161,8 @@ impl World {
     pub(super) fn renew_the_dead(&mut self, ix: ClientIx) {
         let node = self.clients[ix].node % self.nodes.len();
         for (lease, _) in self.orphans.clone() {
-            let renew =
-                Renew { lease_id: LeaseId::from_bytes(lease.0), ttl: None, report: RenewalReport::default() };
-            let command = Command::Renew(renew);
+            let (lease_id, report) = (LeaseId::from_bytes(lease.0), RenewalReport::default());
+            let command = Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: true });
             let call = Call { tenant: self.tenant.clone(), identity: None, key: None, command };
             let op = self.next_op();
             self.ask_node(node, ix, op, Box::new(call), &Shown::Renew { life: lease });

@@ -399,9 +399,9 @@ fn beaten(outcome: Outcome) -> Next {
 /// A reply as a node with this mistake would give it.
 fn mistaken(mistake: Option<Mistake>, durable: Durable<Reply>) -> Reply {
     match (durable.into_inner(), mistake) {
-        (Reply::Released { resource, token }, Some(Mistake::WrongTokenReleased)) => {
+        (Reply::Released { resource, token, session }, Some(Mistake::WrongTokenReleased)) => {
             let older = leasehold_types::FencingToken::new(token.get().saturating_sub(1).max(1));
-            Reply::Released { resource, token: older.unwrap_or(token) }
+            Reply::Released { resource, token: older.unwrap_or(token), session }
         }
         (Reply::ForceReleased { released, .. }, Some(Mistake::AuditNumberRepeats)) => {
             Reply::ForceReleased { released, audit_seq: 1 }

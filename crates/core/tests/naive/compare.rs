@@ -32,7 +32,7 @@ impl Naive {
             }
             (
                 Answer::Released { resource, token },
-                Some(Reply::Released { resource: freed, token: told }),
+                Some(Reply::Released { resource: freed, token: told, .. }),
             ) => resource == freed && told.get() == *token,
             (Answer::Proclaimed { token }, Some(Reply::Proclaimed { token: told, .. })) => {
                 told.get() == *token

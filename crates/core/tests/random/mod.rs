@@ -5,7 +5,7 @@ use leasehold_core::{
     RenewalReport, Request, Sharing, Ticket,
 };
 use leasehold_types::{
-    Class, FencingToken, Labels, LeaseId, OwnerId, RequestKey, ResourceName, SessionId, TenantName, Ttl,
+    FencingToken, Labels, LeaseId, OwnerId, RequestKey, ResourceName, SessionId, TenantName, Ttl,
 };
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -98,19 +98,14 @@ fn acquire() -> impl Strategy<Value = What> {
     (id, session, fields, prop::bool::weighted(0.6)).prop_map(|(id, session, fields, repeats)| {
         let (resource, who, ttl_ms, wait_ms, sharing, lock_delay_ms, max_hold_ms) = fields;
         let acquire = Acquire {
-            resource: ResourceName::new(resource).unwrap(),
             owner: session.is_none().then(|| owner(who)),
             ttl: session.is_none().then(|| ttl(ttl_ms)),
             wait_ms,
             sharing,
-            class: Class::Correctness,
-            session: None,
-            lease_id: ids::lease("later"),
             lease_id_chosen: !matches!(id, Id::Drawn),
             lock_delay_ms,
             max_hold_ms,
-            labels: Labels::default(),
-            value: None,
+            ..Acquire::plain(ResourceName::new(resource).unwrap(), ids::lease("later"))
         };
         What::Acquire { id, acquire: Box::new(acquire), session, repeats }
     })
@@ -220,6 +215,7 @@ impl Asked {
                 lease_id: lately(leases, *lease),
                 ttl: ms.map(ttl),
                 report: RenewalReport::default(),
+                lists_locks: true,
             }),
             What::Release(lease) => Command::Release { lease_id: lately(leases, *lease) },
             What::Resign(lease, to) => {

@@ -1,8 +1,8 @@
 //! From a line of a transcript to a command.
 
 use leasehold_core::{
-    Acquire, ClusterSecret, Command, ForceRelease, ForceTarget, LockFilter, OpenSession, Operator, Query,
-    RaiseFormat, Recover, Renew, RenewSession, RenewalReport, Request, Sharing, Ticket,
+    Acquire, ClusterSecret, Command, ForceRelease, ForceTarget, LockCursor, LockFilter, OpenSession,
+    Operator, Query, RaiseFormat, Recover, Renew, RenewSession, RenewalReport, Request, Sharing, Ticket,
 };
 use leasehold_types::{
     Class, FencingToken, Labels, OwnerId, Permit, RequestKey, ResourceName, TenantName, Ttl, limits,
@@ -94,6 +94,7 @@ impl<'a> Line<'a> {
                 lease_id: ids::lease(self.about()),
                 ttl: self.ttl(),
                 report: self.report(),
+                lists_locks: !self.has("unlisted"),
             }),
             "release" => Command::Release { lease_id: ids::lease(self.about()) },
             "resign" => Command::Resign {
@@ -196,7 +197,13 @@ impl<'a> Line<'a> {
                 session: self.value("session").map(ids::session),
                 held_longer_than_ms: self.ms("held"),
                 missed_at_least: self.number("missed").map(|missed| u32::try_from(missed).unwrap()),
-                cursor: None,
+                cursor: self.value("after").map(|last| {
+                    let (resource, token) = last.rsplit_once('#').expect("a resource and a token");
+                    LockCursor {
+                        resource: ResourceName::new(resource).unwrap(),
+                        token: token.parse().unwrap(),
+                    }
+                }),
                 page_size,
             }),
             word => panic!("no such command: {word}"),

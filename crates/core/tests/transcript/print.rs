@@ -66,7 +66,7 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
                 duration(renewed.ttl_ms)
             )]
         }
-        Reply::Released { resource, token: number } => {
+        Reply::Released { resource, token: number, .. } => {
             vec![format!("released {resource} {}", token(*number))]
         }
         Reply::Proclaimed { resource, token: number } => {

@@ -245,7 +245,8 @@ pub(super) fn release(lease: u8) -> Call {
 }
 
 pub(super) fn renew(lease: u8) -> Call {
-    call(Command::Renew(Renew { lease_id: lease_id(lease), ttl: None, report: RenewalReport::default() }))
+    let (lease_id, report) = (lease_id(lease), RenewalReport::default());
+    call(Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: true }))
 }
 
 pub(super) fn show(lease: u8) -> Call {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use leasehold_core::{Event, EventKind};
-use leasehold_types::{EndReason, FencingToken, LeaseId};
+use leasehold_types::{EndReason, FencingToken, LeaseId, SessionId};
 use tokio::sync::mpsc;
 
 /// A lease that ended without its holder.
@@ -19,20 +19,14 @@ pub(crate) struct Loss {
 /// Where the losses of one stream go.
 pub(super) type LossSender = mpsc::UnboundedSender<Loss>;
 
-/// The stream of each held lease. Every lease of every stream is in it once, and nowhere else in this crate: a stream
-/// that ends does not know which are its own.
-#[derive(Debug, Default)]
-struct Streams {
-    by_lease: HashMap<LeaseId, LossSender>,
-    /// About how many of these are of streams that have ended.
-    stale: usize,
-}
+/// The newest stream of each session that has one: an entry a session, however many leases it has.
+type Streams = HashMap<SessionId, LossSender>;
 
-/// Knows the stream of each held lease. The loop of the node only ever puts into a queue; looking up is done by a task,
+/// Knows the stream of each session. The loop of the node only ever puts into a queue; looking up is done by a task,
 /// so that the loop never waits for a lock (N9).
 #[derive(Debug)]
 pub(crate) struct Losses {
-    ended: mpsc::UnboundedSender<Loss>,
+    ended: mpsc::UnboundedSender<(SessionId, Loss)>,
     streams: Arc<Mutex<Streams>>,
 }
 
@@ -51,47 +45,37 @@ impl Losses {
         if reason == EndReason::Released {
             return;
         }
-        let Some(token) = event.token else { return };
+        let Some((session, token)) = event.session.zip(event.token) else { return };
         let loss = Loss { lease_id: event.lease_id, resource: event.resource.name().into(), token, reason };
         // The task is gone only when the server is.
-        let _ = self.ended.send(loss);
+        let _ = self.ended.send((session, loss));
     }
 
-    /// A lease was given back by its id, past the stream that holds it: whoever works under it has to know. A stream's
+    /// A lease was given back by its id, past the stream of its session: whoever works under it has to know. A stream's
     /// own releases need no telling.
-    pub(crate) fn released(&self, lease_id: LeaseId, resource: &str, token: FencingToken) {
+    pub(crate) fn released(
+        &self,
+        session: Option<SessionId>,
+        lease_id: LeaseId,
+        resource: &str,
+        token: FencingToken,
+    ) {
+        let Some(session) = session else { return };
         let loss = Loss { lease_id, resource: resource.into(), token, reason: EndReason::Released };
         // As above.
-        let _ = self.ended.send(loss);
+        let _ = self.ended.send((session, loss));
     }
 
-    /// These leases belong to a stream now. One that ended a moment before is told with the next keep-alive.
-    pub(super) fn watch(&self, leases: &[LeaseId], sender: &LossSender) {
-        let mut streams = self.lock();
-        for lease in leases {
-            streams.by_lease.insert(*lease, sender.clone());
-        }
+    /// The losses of a session go to this stream now, and no longer to an earlier one.
+    pub(super) fn watch(&self, session: SessionId, stream: &LossSender) {
+        self.lock().insert(session, stream.clone());
     }
 
-    /// Nobody is to be told of these any more. A lease that another stream has taken over stays with that one.
-    pub(super) fn forget(&self, leases: &[LeaseId], sender: &LossSender) {
+    /// A stream has ended. A session that another one has taken over stays with that one.
+    pub(super) fn leave(&self, session: SessionId, stream: &LossSender) {
         let mut streams = self.lock();
-        for lease in leases {
-            if streams.by_lease.get(lease).is_some_and(|watcher| watcher.same_channel(sender)) {
-                streams.by_lease.remove(lease);
-            }
-        }
-    }
-
-    /// A stream has ended, and its receiver is closed, with about so many leases. All that are left of such streams are
-    /// looked for once they are half of what is here, so that an ending costs no more than its own leases.
-    pub(super) fn leave(&self, leases: usize) {
-        let mut streams = self.lock();
-        streams.stale += leases;
-        if streams.stale * 2 > streams.by_lease.len() {
-            streams.by_lease.retain(|_, stream| !stream.is_closed());
-            streams.by_lease.shrink_to_fit();
-            streams.stale = 0;
+        if streams.get(&session).is_some_and(|watcher| watcher.same_channel(stream)) {
+            streams.remove(&session);
         }
     }
 
@@ -104,10 +88,9 @@ fn lock(streams: &Mutex<Streams>) -> MutexGuard<'_, Streams> {
     streams.lock().expect("nothing panics while it holds the map")
 }
 
-async fn tell(mut queue: mpsc::UnboundedReceiver<Loss>, streams: Arc<Mutex<Streams>>) {
-    while let Some(loss) = queue.recv().await {
-        let stream = lock(&streams).by_lease.remove(&loss.lease_id);
-        if let Some(stream) = stream {
+async fn tell(mut queue: mpsc::UnboundedReceiver<(SessionId, Loss)>, streams: Arc<Mutex<Streams>>) {
+    while let Some((session, loss)) = queue.recv().await {
+        if let Some(stream) = lock(&streams).get(&session) {
             // A stream that ended meanwhile resumes elsewhere, and learns of it with its keep-alive.
             let _ = stream.send(loss);
         }
@@ -120,43 +103,24 @@ mod tests {
 
     use super::*;
 
-    fn some(count: usize) -> Vec<LeaseId> {
-        (0..count).map(|_| LeaseId::from_bytes(random())).collect()
-    }
-
     #[tokio::test]
-    async fn a_stream_that_ended_leaves_nothing_behind_and_takes_nothing_along() {
+    async fn a_loss_goes_to_the_newest_stream_of_its_session_and_to_no_other() {
         let losses = Losses::start();
-        let (stays, mut stays_hears) = mpsc::unbounded_channel();
-        let (ends, ends_hears) = mpsc::unbounded_channel();
-        let (kept, taken_over, left) = (some(10), some(10), some(30));
-        losses.watch(&kept, &stays);
-        losses.watch(&[taken_over.clone(), left].concat(), &ends);
-        losses.watch(&taken_over, &stays);
-        drop(ends_hears);
-        losses.leave(40);
-        assert_eq!(losses.lock().by_lease.len(), 20);
-
-        losses.forget(&taken_over, &ends);
-        assert_eq!(losses.lock().by_lease.len(), 20, "another stream has them");
-        losses.released(taken_over[0], "r", FencingToken::new(1).unwrap());
-        assert_eq!(stays_hears.recv().await.unwrap().lease_id, taken_over[0]);
-        losses.forget(&kept, &stays);
-        assert_eq!(losses.lock().by_lease.len(), 9);
-    }
-
-    #[tokio::test]
-    async fn few_leases_of_ended_streams_stay_until_they_are_many() {
-        let losses = Losses::start();
-        let (stays, _hears) = mpsc::unbounded_channel();
-        losses.watch(&some(30), &stays);
-        for round in 1..=4 {
-            let (ends, ends_hears) = mpsc::unbounded_channel();
-            losses.watch(&some(10), &ends);
-            drop(ends_hears);
-            losses.leave(10);
-            let there = losses.lock().by_lease.len();
-            assert_eq!(there, if round < 4 { 30 + 10 * round } else { 30 });
-        }
+        let (first, mut first_hears) = mpsc::unbounded_channel();
+        let (resumed, mut resumed_hears) = mpsc::unbounded_channel();
+        let (other, mut other_hears) = mpsc::unbounded_channel();
+        let [session, another] = [SessionId::from_bytes(random()), SessionId::from_bytes(random())];
+        losses.watch(session, &first);
+        losses.watch(another, &other);
+        losses.watch(session, &resumed);
+        losses.leave(session, &first);
+        let (lease, token) = (LeaseId::from_bytes(random()), FencingToken::new(1).unwrap());
+        losses.released(None, lease, "r", token);
+        losses.released(Some(session), lease, "r", token);
+        assert_eq!(resumed_hears.recv().await.unwrap().lease_id, lease);
+        losses.leave(session, &resumed);
+        losses.leave(another, &other);
+        assert!(losses.lock().is_empty());
+        assert!(first_hears.try_recv().is_err() && other_hears.try_recv().is_err());
     }
 }

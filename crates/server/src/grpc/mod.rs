@@ -1,7 +1,7 @@
 //! gRPC in front of a node, on the same port as HTTP: unary calls, the session stream, health and reflection.
 //!
 //! Everything that is asked goes the same way as over HTTP: parsed into the vocabulary of the table, submitted, told.
-//! What is kept here is only which stream a held lease belongs to, so that its loss can be pushed ([`Losses`]).
+//! What is kept here is only which stream a session has, so that the loss of its leases can be pushed ([`Losses`]).
 
 mod connection;
 mod convert;

@@ -17,7 +17,7 @@ use futures_util::{Stream, TryStreamExt};
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
 use leasehold_proto::v1 as pb;
-use leasehold_types::{LeaseId, SessionId};
+use leasehold_types::SessionId;
 use tokio::sync::mpsc;
 use tonic::{Status, Streaming};
 
@@ -25,7 +25,7 @@ use super::losses::{Loss, LossSender};
 use super::{convert, problem};
 use crate::http::{App, convert as http_convert, draining, unexpected};
 use pipeline::Pipeline;
-use request::{Asked, Done};
+use request::Done;
 
 pub(super) use request::note_expired;
 
@@ -72,8 +72,6 @@ struct Work {
     session: SessionId,
     epoch: u64,
     pipeline: Pipeline,
-    /// About how many leases are watched for this stream.
-    watched: usize,
     losses: LossSender,
     lost: mpsc::UnboundedReceiver<Loss>,
 }
@@ -101,11 +99,10 @@ impl Work {
         let status = app.handle.status();
         let (losses, lost) = mpsc::unbounded_channel();
         // Watched before they are asked for, so that nothing falls between the two.
-        app.losses.watch(&held, &losses);
-        let watched = held.len();
-        let gone = held::gone(&app, opened.session_id, held.clone())
+        app.losses.watch(opened.session_id, &losses);
+        let gone = held::gone(&app, opened.session_id, held)
             .await
-            .inspect_err(|_| app.losses.forget(&held, &losses))?;
+            .inspect_err(|_| app.losses.leave(opened.session_id, &losses))?;
         let answer = pb::Opened {
             session_id: opened.session_id.as_bytes().to_vec().into(),
             cluster_id: status.cluster.to_string(),
@@ -117,7 +114,6 @@ impl Work {
             app,
             session: opened.session_id,
             epoch: status.epoch.0,
-            watched,
             losses,
             lost,
         };
@@ -158,7 +154,7 @@ impl Work {
                     Ok(None) | Err(_) => return End::Broken,
                 },
                 () = self.pipeline.done(&mut done) => self.answers(&mut done),
-                Some(loss) = self.lost.recv() => self.tell_loss(loss),
+                Some(loss) = self.lost.recv() => self.tell_losses(loss),
                 () = draining(&mut drain) => {
                     let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
                     let frame = pb::ServerFrame { end: Some(problem::wire(end)), ..self.frame() };
@@ -187,32 +183,19 @@ impl Work {
     /// One frame with everything that is answered by now.
     fn answers(&mut self, done: &mut Vec<Done>) -> pb::ServerFrame {
         let mut frame = self.frame();
-        let mut granted = Vec::new();
-        let mut gone = Vec::new();
-        for done in done.drain(..) {
-            match done.asked {
-                Asked::Acquire(_, lease) if done.is_grant() => granted.push(lease),
-                Asked::Release(_, lease) => gone.push(lease),
-                _ => {}
-            }
-            answer::put(&self.app, done, &mut frame);
-        }
-        self.keep_track(&granted, &gone);
+        done.drain(..).for_each(|done| answer::put(&self.app, done, &mut frame));
         frame
     }
 
-    fn keep_track(&mut self, granted: &[LeaseId], gone: &[LeaseId]) {
-        self.app.losses.watch(granted, &self.losses);
-        self.app.losses.forget(gone, &self.losses);
-        self.watched = (self.watched + granted.len()).saturating_sub(gone.len());
-    }
-
-    fn tell_loss(&mut self, first: Loss) -> pb::ServerFrame {
+    /// One frame with everything that is lost by now. A client that has not heard of a grant would take its loss for that
+    /// of another's lease and forget it: such a loss is told with the next keep-alive, which comes after the grant.
+    fn tell_losses(&mut self, first: Loss) -> pb::ServerFrame {
         let mut frame = self.frame();
         let mut next = Some(first);
         while let Some(loss) = next {
-            self.watched = self.watched.saturating_sub(1);
-            frame.losses.push(answer::loss(loss.lease_id, &loss.resource, Some(loss.token), loss.reason));
+            if !self.pipeline.is_acquiring(loss.lease_id) {
+                frame.losses.push(answer::loss(loss.lease_id, &loss.resource, Some(loss.token), loss.reason));
+            }
             next = self.lost.try_recv().ok();
         }
         frame
@@ -236,7 +219,7 @@ impl Work {
     /// Keeps what waits in its place. The session's end, the wait's end or the same acquire asked again ends it.
     fn outlive(mut self) {
         self.lost.close();
-        self.app.losses.leave(self.watched);
+        self.app.losses.leave(self.session, &self.losses);
         if self.pipeline.pending() > 0 {
             tokio::spawn(self.pipeline.outlive());
         }

@@ -33,9 +33,9 @@ impl App {
         command: Command,
     ) -> Result<(ResourceName, FencingToken), Problem> {
         let reply = self.submit(key, command).await;
-        match reply.inspect_err(|problem| self.metrics.release_failed(problem.code))? {
-            Reply::Released { resource, token } => {
-                self.losses.released(lease_id, resource.as_str(), token);
+        match reply.inspect_err(|problem| self.metrics.release_failed(&self.tenant, problem.code))? {
+            Reply::Released { resource, token, session } => {
+                self.losses.released(session, lease_id, resource.as_str(), token);
                 Ok((resource, token))
             }
             other => unexpected(&other),

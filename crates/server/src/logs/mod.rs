@@ -262,6 +262,7 @@ mod tests {
             mode: Mode::Exclusive,
             permit: None,
             ttl_ms: 15_000,
+            session: None,
         }
     }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
-use leasehold_types::ids;
+use leasehold_types::{LeaseId, ids};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
@@ -198,6 +198,23 @@ async fn keep_alives_are_answered_and_losses_pushed_until_they_are_seen() {
     kept.sort_unstable();
     assert_eq!((kept, losses), (vec![7, 8, 9], 1), "told once more, and not after it was seen");
     assert!(opened.ttl_ms <= 5_000);
+}
+
+#[tokio::test]
+async fn a_release_by_id_past_the_stream_is_told_to_it_and_its_own_is_not() {
+    let fixture = Fixture::start().await;
+    let (mut stream, _) = Stream::open(&fixture, "0123456789abcdef").await;
+    let [own, elsewhere] = [ids::random(), ids::random()];
+    stream.send(vec![acquire(1, "own", own, 0), acquire(2, "elsewhere", elsewhere, 0)]);
+    stream.outcomes(2).await;
+    stream.send(vec![release(3, own)]);
+    assert!(matches!(stream.outcomes(1).await[0], Outcome::Released(_)));
+    let request =
+        pb::ReleaseRequest { lease_id: LeaseId::from_bytes(elsewhere).to_string(), ..Default::default() };
+    fixture.client().await.release(request).await.unwrap();
+    let told = stream.next().await.unwrap().losses;
+    assert_eq!((told.len(), told[0].reason()), (1, pb::EndReason::Released));
+    assert_eq!(told[0].lease_id[..], elsewhere);
 }
 
 #[tokio::test]

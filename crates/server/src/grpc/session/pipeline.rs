@@ -8,7 +8,7 @@ use leasehold_core::{Command, Reply};
 use leasehold_node::{Call, Durable, Lane, SubmitError};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::request::Ask;
-use leasehold_types::SessionId;
+use leasehold_types::{LeaseId, SessionId};
 
 use super::request::{self, Asked, Done};
 use crate::http::{App, outcome};
@@ -46,6 +46,11 @@ impl Pipeline {
     /// Requests that are not answered yet.
     pub(super) fn pending(&self) -> usize {
         self.lane.pending() + self.refused.len()
+    }
+
+    /// Whether an acquire under this id is not answered yet.
+    pub(super) fn is_acquiring(&self, lease_id: LeaseId) -> bool {
+        self.lane.tags().any(|tag| matches!(tag.asked, Asked::Acquire(_, lease) if lease == lease_id))
     }
 
     /// Takes what one frame asks, in order.
@@ -148,7 +153,7 @@ fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>) -> Done {
         attempt.ends(&outcome);
     }
     match (&outcome, asked) {
-        (Err(problem), Asked::Release(..)) => app.metrics.release_failed(problem.code),
+        (Err(problem), Asked::Release(..)) => app.metrics.release_failed(&app.tenant, problem.code),
         (Err(problem), Asked::Renew(_, lease_id)) => app.renewal_refused(Some(lease_id), problem),
         (Err(problem), Asked::KeepAlive(_)) => app.renewal_refused(None, problem),
         _ => {}

@@ -2,7 +2,7 @@
 
 use leasehold_api as api;
 use leasehold_api::Problem;
-use leasehold_core::{Command, Reply};
+use leasehold_core::{Command, Renew, Reply};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::request::Ask;
 use leasehold_types::{LeaseId, SessionId};
@@ -14,7 +14,7 @@ use crate::http::{App, convert as http_convert};
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Asked {
     Acquire(u64, LeaseId),
-    Release(u64, LeaseId),
+    Release(u64),
     Renew(u64, LeaseId),
     Proclaim(u64),
     KeepAlive(u64),
@@ -31,12 +31,7 @@ impl Asked {
             Some(Ask::Acquire(ask)) => {
                 lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Acquire(id, lease))
             }
-            Some(Ask::Release(ask)) => {
-                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
-            }
-            Some(Ask::Resign(ask)) => {
-                lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Release(id, lease))
-            }
+            Some(Ask::Release(_) | Ask::Resign(_)) => Self::Release(id),
             Some(Ask::Renew(ask)) => {
                 lease(&ask.lease_id).map_or(Self::Nothing(id), |lease| Self::Renew(id, lease))
             }
@@ -49,7 +44,7 @@ impl Asked {
     pub(super) fn id(self) -> u64 {
         match self {
             Self::Acquire(id, _)
-            | Self::Release(id, _)
+            | Self::Release(id)
             | Self::Renew(id, _)
             | Self::Proclaim(id)
             | Self::KeepAlive(id)
@@ -64,12 +59,6 @@ pub(super) struct Done {
     pub(super) outcome: Result<Reply, Problem>,
 }
 
-impl Done {
-    pub(super) fn is_grant(&self) -> bool {
-        matches!(self.outcome, Ok(Reply::Granted(_)))
-    }
-}
-
 /// The command of a request.
 pub(super) fn command(app: &App, session: SessionId, request: pb::Request) -> Result<Command, Problem> {
     match request.ask {
@@ -77,7 +66,9 @@ pub(super) fn command(app: &App, session: SessionId, request: pb::Request) -> Re
         Some(Ask::Release(ask)) => Ok(Command::Release { lease_id: convert::lease_bytes(&ask.lease_id)? }),
         Some(Ask::Renew(ask)) => {
             let lease_id = convert::lease_bytes(&ask.lease_id)?;
-            Ok(Command::Renew(http_convert::renew(lease_id, api::RenewRequest::default(), &app.limits)?))
+            let renew = http_convert::renew(lease_id, api::RenewRequest::default(), &app.limits)?;
+            // A stream is not told what else is in its session.
+            Ok(Command::Renew(Renew { lists_locks: false, ..renew }))
         }
         Some(Ask::Proclaim(ask)) => {
             let lease_id = convert::lease_bytes(&ask.lease_id)?;
@@ -95,7 +86,7 @@ pub(super) fn command(app: &App, session: SessionId, request: pb::Request) -> Re
 pub(in super::super) fn note_expired(app: &App, report: Option<&pb::RenewalReport>) {
     let expired = report.map_or(0, |report| report.expired_while_executing);
     if expired > 0 {
-        app.metrics.expired_while_executing(expired);
+        app.metrics.expired_while_executing(&app.tenant, expired);
         tracing::warn!(
             event = "lock_lost_suspected",
             expired,

@@ -113,6 +113,7 @@ pub(crate) fn renew(
         lease_id,
         ttl: asked_ttl(request.ttl_ms, request.ttl_seconds, limits)?,
         report: report(request.missed, request.last_error, request.max_gap_ms)?,
+        lists_locks: true,
     })
 }
 
