@@ -37,6 +37,11 @@ pub(crate) trait Sought<E> {
 
     /// How an entry stands to what is looked for.
     fn order_of(&self, entry: &E) -> Ordering;
+
+    /// Where what is looked for is among the entries of a block, or would be.
+    fn place_in(&self, entries: &[E]) -> Result<usize, usize> {
+        entries.binary_search_by(|entry| self.order_of(entry))
+    }
 }
 
 /// Entries that are their own keys.
@@ -137,7 +142,7 @@ impl<E: Copy, B> Blocks<E, B> {
         }
         let block = self.bounds.partition_point(|bound| sought.order_of_bound(bound).is_le());
         let Some(entries) = self.blocks.get(block) else { return Err((0, 0)) };
-        let found = match entries.binary_search_by(|entry| sought.order_of(entry)) {
+        let found = match sought.place_in(entries) {
             Ok(place) => Ok((block, place)),
             Err(place) => Err((block, place)),
         };
