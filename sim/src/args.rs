@@ -3,7 +3,7 @@
 use leasehold_sim::model::Scope;
 use leasehold_sim::{Mistake, Options};
 
-use crate::gate;
+use crate::{gate, interleavings};
 
 pub(crate) const USAGE: &str = "\
 usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults N] [--calm-network]
@@ -16,8 +16,9 @@ usage: cargo xtask sim SEED [--mistake NAME] [--without PROMISE] [--most-faults 
        cargo xtask sim --matrix [--seeds N]
                                          what each promise is the first to catch, and what slips through without it
        cargo xtask sim --model [--goal] [--mistake NAME] [--ticks N] [--takeovers N] [--asks N]
-                               [--compactions N]
-                                         every interleaving of a small world; --goal: of a larger one, for hours";
+                               [--compactions N] [--most-steps N]
+                                         every interleaving of a small world; --goal: of a larger one, for hours, or as
+                                         much of it as so many steps show";
 
 /// What is to be done.
 pub(crate) enum Task {
@@ -26,7 +27,7 @@ pub(crate) enum Task {
     Catch { seeds: u64 },
     Gate { seeds: u64 },
     Matrix { seeds: u64 },
-    Model { scope: Scope },
+    Model { scope: Scope, most_steps: usize },
 }
 
 pub(crate) struct Args {
@@ -41,7 +42,7 @@ impl Args {
         let (mut options, mut history) = (Options::default(), None);
         let (mut seed, mut faults, mut seconds, mut seeds, mut verb) =
             (None, 1_000_000, u64::MAX, None, None);
-        let mut scope = Scope::FLOOR;
+        let (mut scope, mut most_steps) = (Scope::FLOOR, interleavings::MOST_STEPS);
         while let Some(word) = words.next() {
             let mut number = || {
                 let value = words.next().ok_or(format!("{word} needs a value"))?;
@@ -60,6 +61,7 @@ impl Args {
                 "--takeovers" => scope.takeovers = small(number()?),
                 "--asks" => scope.asks = small(number()?),
                 "--compactions" => scope.compactions = small(number()?),
+                "--most-steps" => most_steps = usize::try_from(number()?).unwrap_or(usize::MAX),
                 "--gate" | "--matrix" | "--catch" | "--model" => verb = Some(word),
                 "--mistake" => {
                     let name = words.next().ok_or("--mistake needs a name")?;
@@ -72,7 +74,9 @@ impl Args {
         }
         let task = match (verb.as_deref(), seed) {
             (Some("--gate"), _) => Task::Gate { seeds: seeds.unwrap_or(gate::SEEDS) },
-            (Some("--model"), _) => Task::Model { scope: Scope { mistake: options.mistake, ..scope } },
+            (Some("--model"), _) => {
+                Task::Model { scope: Scope { mistake: options.mistake, ..scope }, most_steps }
+            }
             (Some("--matrix"), _) => Task::Matrix { seeds: seeds.unwrap_or(400) },
             (Some(_), _) => Task::Catch { seeds: seeds.unwrap_or(100) },
             (None, Some(seed)) => {

@@ -30,7 +30,7 @@ fn main() -> ExitCode {
         Task::Catch { seeds } => gate::catch(&args.options, *seeds),
         Task::Gate { seeds } => gate::table(*seeds),
         Task::Matrix { seeds } => gate::matrix(*seeds),
-        Task::Model { scope } => interleavings::explore(*scope),
+        Task::Model { scope, most_steps } => interleavings::explore(*scope, *most_steps),
     };
     if fine { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }

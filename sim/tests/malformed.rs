@@ -9,9 +9,7 @@ use leasehold_core::codec::{self, SnapshotDecoder};
 use leasehold_core::{Acquire, Command, Fact, Journaled, LockTable, Request, Settings, Sharing, Ticket};
 use leasehold_sim::Chance;
 use leasehold_testbed::mutants;
-use leasehold_types::{
-    Class, Durability, Labels, LeaseId, Now, OwnerId, RequestKey, ResourceName, TenantName, Ttl,
-};
+use leasehold_types::{Durability, LeaseId, Now, OwnerId, RequestKey, ResourceName, TenantName, Ttl};
 
 fn feed(valid: &[u8], mut read: impl FnMut(&[u8])) {
     mutants(&[valid.to_vec()], |_, bytes| read(bytes));
@@ -25,19 +23,16 @@ fn recorded() -> (Vec<u8>, Journaled) {
     let mut facts: Vec<Fact> = Vec::new();
     for n in 0..40 {
         let command = Command::Acquire(Acquire {
-            resource: ResourceName::new(&format!("r/{}", n % 30)).unwrap(),
             owner: Some(OwnerId::new("someone").unwrap()),
             ttl: Ttl::from_journal(1_000 + n),
-            wait_ms: 0,
             sharing: if n % 3 == 0 { Sharing::Semaphore { limit: 3 } } else { Sharing::Exclusive },
-            class: Class::Correctness,
-            session: None,
-            lease_id: LeaseId::from_bytes(chance.id()),
-            lease_id_chosen: true,
             lock_delay_ms: n,
             max_hold_ms: Some(90_000 + n),
-            labels: Labels::default(),
             value: Some("value".into()),
+            ..Acquire::plain(
+                ResourceName::new(&format!("r/{}", n % 30)).unwrap(),
+                LeaseId::from_bytes(chance.id()),
+            )
         });
         let (tenant, key) = (TenantName::default_tenant(), RequestKey::new(&format!("key{n}")).ok());
         facts.extend(

@@ -6,12 +6,9 @@
 
 use std::time::Instant;
 
-use leasehold_core::{
-    Acquire, Command, Journaled, LockTable, OpenSession, Reply, Request, Settings, Sharing, Ticket,
-};
+use leasehold_core::{Acquire, Command, Journaled, LockTable, OpenSession, Reply, Request, Settings, Ticket};
 use leasehold_types::{
-    Class, Durability, Labels, LeaseId, Now, OwnerId, ResourceName, SessionId, TenantName, Time, Ttl,
-    WallTime,
+    Durability, Labels, LeaseId, Now, OwnerId, ResourceName, SessionId, TenantName, Time, Ttl, WallTime,
 };
 
 const CYCLES: u64 = 200_000;
@@ -107,19 +104,11 @@ fn open(number: u64) -> OpenSession {
 fn acquire(name: &str, number: u64, in_session: Option<u64>) -> Command {
     let own = in_session.is_none();
     Command::Acquire(Acquire {
-        resource: ResourceName::new(name).expect("a short name"),
         owner: own.then(|| OwnerId::new("worker").expect("a short name")),
         ttl: own.then(|| Ttl::from_journal(15_000).expect("more than nothing")),
-        wait_ms: 0,
-        sharing: Sharing::Exclusive,
-        class: Class::Correctness,
         session: in_session.map(session),
-        lease_id: lease(number),
         lease_id_chosen: false,
-        lock_delay_ms: 0,
-        max_hold_ms: None,
-        labels: Labels::default(),
-        value: None,
+        ..Acquire::plain(ResourceName::new(name).expect("a short name"), lease(number))
     })
 }
 

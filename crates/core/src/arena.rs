@@ -157,3 +157,16 @@ impl<T> Arena<T> {
         numbers.map(|number| (Ix::at(number), self.get(Ix::at(number))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_compare_and_are_shown_by_their_number() {
+        let (one, two) = (Ix::<()>::from_place(1), Ix::<()>::from_place(2));
+        assert!(one < two && one.number() == 0 && two.place() == 2);
+        let (first, second) = (EitherIx::<(), ()>::first(one), EitherIx::<(), ()>::second(two));
+        assert_eq!(format!("{one:?}, {first:?}, {second:?}"), "@0, first @0, second @1");
+    }
+}

@@ -201,6 +201,10 @@ mod tests {
         let mut cut = log(5);
         cut.entries.pop_back();
         assert!(!cut.verify().intact);
+        let mut elsewhere = log(5);
+        elsewhere.head = log(4).head;
+        let verified = elsewhere.verify();
+        assert_eq!((verified.intact, verified.first_bad), (false, None));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::journaled::Journaled;
 use crate::lease_ids::Known;
 use crate::resource::Resource;
 use crate::table::LockTable;
+use crate::usage::Usages;
 
 /// A promise that does not hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -38,6 +39,7 @@ pub fn check(table: &LockTable) -> Check {
     indices_agree(&table.journaled)?;
     audit_is_chained(&table.journaled)?;
     memory_is_bounded(&table.journaled)?;
+    usage_is_counted(&table.journaled)?;
     no_free_lock_with_a_waiter(table)?;
     every_life_has_one_timer(table)
 }
@@ -207,6 +209,17 @@ pub fn memory_is_bounded(state: &Journaled) -> Check {
     })?;
     let audit = state.audit.entries.len();
     holds("bounded", audit <= limits::AUDIT_ENTRIES, || format!("{audit} audit entries"))
+}
+
+/// S21, as far as one state can show it: what is counted for each tenant is what it has.
+///
+/// # Errors
+/// When another count would be.
+pub fn usage_is_counted(state: &Journaled) -> Check {
+    let mut counted = Usages::default();
+    state.leases.iter().for_each(|(_, lease)| counted.lease_begins(lease));
+    state.sessions.iter().for_each(|(_, session)| counted.session_begins(session));
+    holds("S21", counted == state.usages, || format!("{:?} is counted, {counted:?} is there", state.usages))
 }
 
 /// L1, L4: whoever is first in a queue really cannot be granted, unless the journal has no room.

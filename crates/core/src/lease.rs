@@ -352,10 +352,44 @@ mod tests {
         assert!(size_of::<Rest>() <= 48, "{}", size_of::<Rest>());
     }
 
+    fn granted(token: u64, at: u64, sharing: Sharing, class: Class) -> Granted {
+        let name = ResourceName::new("r").unwrap();
+        Granted {
+            lease_id: LeaseId::from_bytes([1; 16]),
+            resource: ResourceKey::new(&TenantName::default_tenant(), &name),
+            owner: OwnerId::new("o").unwrap(),
+            session: None,
+            sharing,
+            permit: (sharing.mode() == Mode::Semaphore).then_some(Permit(2)),
+            class,
+            ttl: Ttl::from_journal(1_000).unwrap(),
+            max_hold_ms: None,
+            lock_delay_ms: 0,
+            labels: Labels::default(),
+            value: None,
+            token: FencingToken::new(token).unwrap(),
+            at: WallTime(at),
+            key: None,
+            principal: None,
+        }
+    }
+
+    #[test]
+    fn only_what_is_special_is_kept_apart() {
+        let plain = granted(1, CREATED_FROM_MS, Sharing::Exclusive, Class::Correctness);
+        let session = Some(SessionIx::from_place(1));
+        assert!(Lease::new(&plain, session).rest.is_none());
+        let mut lease = Lease::new(&plain, session);
+        lease.set_note(None);
+        assert!(lease.rest.is_none(), "there was no note to take away");
+        assert!(Lease::new(&plain, None).rest.is_some(), "it has an owner and a ttl of its own");
+        let delayed = Granted { lock_delay_ms: 1, ..plain };
+        assert!(Lease::new(&delayed, session).rest.is_some());
+    }
+
     /// Every token, word and time comes back, from the smallest to the largest.
     #[test]
     fn what_is_packed_comes_back() {
-        let name = ResourceName::new("r").unwrap();
         for (token, at) in [
             (1, 0),
             (2, CREATED_FROM_MS - 1),
@@ -368,24 +402,7 @@ mod tests {
                 (Sharing::Exclusive, Class::Efficiency),
                 (Sharing::Semaphore { limit: 3 }, Class::Correctness),
             ] {
-                let granted = Granted {
-                    lease_id: LeaseId::from_bytes([1; 16]),
-                    resource: ResourceKey::new(&TenantName::default_tenant(), &name),
-                    owner: OwnerId::new("o").unwrap(),
-                    session: None,
-                    sharing,
-                    permit: (sharing.mode() == Mode::Semaphore).then_some(Permit(2)),
-                    class,
-                    ttl: Ttl::from_journal(1_000).unwrap(),
-                    max_hold_ms: None,
-                    lock_delay_ms: 0,
-                    labels: Labels::default(),
-                    value: None,
-                    token: FencingToken::new(token).unwrap(),
-                    at: WallTime(at),
-                    key: None,
-                    principal: None,
-                };
+                let granted = granted(token, at, sharing, class);
                 assert_eq!(Lease::new(&granted, None).as_granted(None), granted);
             }
         }

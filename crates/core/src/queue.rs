@@ -186,10 +186,9 @@ impl Queues {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_types::{Class, Labels, ResourceName};
+    use leasehold_types::ResourceName;
 
     use super::*;
-    use crate::command::Sharing;
 
     fn resource() -> ResourceKey {
         ResourceKey::new(&TenantName::default_tenant(), &ResourceName::new("r").unwrap())
@@ -197,21 +196,8 @@ mod tests {
 
     fn waiter(number: u8) -> Waiter {
         let owner = OwnerId::new(&format!("owner-{number}")).unwrap();
-        let acquire = Acquire {
-            resource: ResourceName::new("r").unwrap(),
-            owner: Some(owner.clone()),
-            ttl: None,
-            wait_ms: 1_000,
-            sharing: Sharing::Exclusive,
-            class: Class::Correctness,
-            session: None,
-            lease_id: LeaseId::from_bytes([number; 16]),
-            lease_id_chosen: true,
-            lock_delay_ms: 0,
-            max_hold_ms: None,
-            labels: Labels::default(),
-            value: None,
-        };
+        let plain = Acquire::plain(ResourceName::new("r").unwrap(), LeaseId::from_bytes([number; 16]));
+        let acquire = Acquire { owner: Some(owner.clone()), wait_ms: 1_000, ..plain };
         let (ticket, tenant) = (Ticket(number.into()), TenantName::default_tenant());
         let (since, deadline) = (Time(0), Time(1_000));
         Waiter { ticket, tenant, key: None, principal: None, owner, acquire, since, deadline }

@@ -622,3 +622,6 @@ fn restored_clock(ttl: Ttl, floor_ms: u64, note: Option<Note>, id: [u8; 16], now
     let floor = if floor_ms > 0 { now.plus_ms(floor_ms) } else { Time(0) };
     LifeClock::new(now.plus_ms(left_ms).plus_ms(spread_ms), floor)
 }
+
+#[cfg(test)]
+mod tests;

@@ -59,7 +59,7 @@ pub struct Usage {
 }
 
 /// What every tenant has; those that have nothing are not in it.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub(crate) struct Usages(BTreeMap<Box<str>, Usage>);
 
 impl Usages {

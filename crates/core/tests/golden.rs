@@ -17,9 +17,10 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 
+use bytes::Bytes;
 use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
-use leasehold_core::{Fact, Journaled, LockTable, Settings, invariants};
-use leasehold_types::{Durability, Now, Time, WallTime};
+use leasehold_core::{ClusterSecret, Fact, Journaled, LockTable, Settings, invariants};
+use leasehold_types::{Durability, Epoch, Generation, Now, Time, WallTime};
 
 use golden_story::story;
 
@@ -78,6 +79,50 @@ fn facts_have_the_committed_bytes() {
         assert_eq!(codec::decode_body(&bytes), Ok(vec![fact.clone()]), "{name} is read as it was written");
         assert_eq!(hex(&body(&fact)), hex(&bytes), "{name} is written as it was");
     }
+}
+
+/// What nodes and servers ask of a state before they serve it.
+#[test]
+fn the_state_after_the_story_answers_for_it() {
+    let (begun, told) = (Journaled::new(), state(2));
+    assert_eq!((begun.last_token(), told.last_token()), (0, (1 << 40) + 2));
+    assert_eq!((begun.generation(), told.generation()), (Generation(1), Generation(2)));
+    assert_eq!((begun.recovered_above(), told.recovered_above()), (None, Some(1 << 40)));
+    assert_eq!((begun.active(), told.active().map(|active| active.epoch)), (None, Some(Epoch(7))));
+    assert_eq!((begun.secret(), told.secret().map(ClusterSecret::as_bytes)), (None, Some(&[7; 32])));
+    let counts = told.counts();
+    assert_eq!((counts.last_token, counts.generation), (told.last_token(), 2));
+    assert_eq!((counts.recovered_above, counts.waiters), (1 << 40, 0));
+    let table = LockTable::restore(told.clone(), Settings::on(Durability::Durable), Now::default());
+    assert_eq!(table.counts(), counts);
+    assert_eq!((begun.counts().leases, begun.counts().sessions), (0, 0));
+    assert!(counts.leases > 1 && counts.sessions > 1, "{counts:?}");
+    let (none, some) = (begun.credentials(), told.credentials());
+    assert_eq!((none.len(), none.is_empty(), none.changes()), (0, true, 0));
+    // One was added and revoked since.
+    assert_eq!((some.len(), some.is_empty(), some.changes()), (1, false, 3));
+}
+
+#[test]
+fn a_snapshot_is_given_out_in_chunks_of_the_size_that_was_asked_for() {
+    let state = state(2);
+    let whole = support::snapshot_chunks(&state, usize::MAX);
+    assert_eq!(whole.len(), 1);
+    let parts = support::snapshot_chunks(&state, 100);
+    assert!(parts.len() > 10, "{} chunks of {} bytes", parts.len(), whole[0].len());
+    // A record is not cut: a chunk ends with the one that fills it, also if it fills it exactly.
+    assert!(parts[..parts.len() - 1].iter().all(|part| part.len() >= 100));
+    let first = support::snapshot_chunks(&state, 1)[0].len();
+    assert_eq!(support::snapshot_chunks(&state, first)[0].len(), first);
+}
+
+#[test]
+fn a_body_says_its_format_whether_it_is_known_or_not() {
+    for (name, fact) in story() {
+        assert_eq!(codec::format_of(&body(&fact)), Some(fact.format()), "{name}");
+    }
+    assert_eq!(codec::format_of(&[77, 1]), Some(77));
+    assert_eq!(codec::format_of(&[]), None);
 }
 
 #[test]
@@ -144,6 +189,50 @@ fn a_snapshot_that_lacks_a_chunk_or_its_end_is_refused() {
         let rest = chunks.iter().enumerate().filter(|(number, _)| *number != missing);
         let read: Result<Vec<_>, _> = rest.map(|(_, chunk)| decoder.chunk(chunk)).collect();
         assert!(read.is_err() || decoder.finish().is_err(), "chunk {missing} was not missed");
+    }
+}
+
+/// Chunks of one record each, which are taken until one is refused.
+fn refused_at(chunks: &[Bytes]) -> Option<(usize, CodecError)> {
+    let mut decoder = SnapshotDecoder::default();
+    (0..).zip(chunks).find_map(|(number, chunk)| decoder.chunk(chunk).err().map(|error| (number, error)))
+}
+
+#[test]
+fn a_record_twice_or_out_of_its_order_is_refused_where_it_stands() {
+    let chunks = support::snapshot_chunks(&state(codec::FORMAT), 1);
+    assert_eq!(refused_at(&chunks), None);
+    // After the format byte comes the kind of the record, or a mark that it is bound to a principal.
+    let [session, lease, resource, outcome, audit] = [2, 3, 4, 5, 6];
+    let mut tried = BTreeSet::new();
+    for number in 1..chunks.len() {
+        let kind = chunks[number][1];
+        if [session, lease, resource, outcome, audit].contains(&kind) {
+            let mut twice = chunks.clone();
+            twice.insert(number, chunks[number].clone());
+            assert_eq!(refused_at(&twice).map(|(at, _)| at), Some(number + 1), "kind {kind}");
+            tried.insert(kind);
+        }
+        if [lease, resource, audit].contains(&kind) && chunks[number - 1][1] == kind {
+            let mut swapped = chunks.clone();
+            swapped.swap(number - 1, number);
+            assert!(refused_at(&swapped).is_some_and(|(at, _)| at <= number), "kind {kind}");
+        }
+    }
+    assert_eq!(tried.len(), 5);
+    let (at, error) = refused_at(&chunks[1..]).unwrap();
+    assert_eq!((at, error), (0, CodecError::Malformed { at: 2, what: "the counters first" }));
+}
+
+#[test]
+fn records_of_the_second_format_have_no_place_in_a_snapshot_of_the_first() {
+    let old = support::snapshot_chunks(&state(1), 1);
+    let new = support::snapshot_chunks(&state(2), 1);
+    for kind in [8, 9, 11] {
+        let mut record = new.iter().find(|chunk| chunk[1] == kind).unwrap().to_vec();
+        record[0] = 1;
+        let (at, error) = refused_at(&[old[0].clone(), record.into()]).unwrap();
+        assert_eq!((at, error), (1, CodecError::Malformed { at: 2, what: "a kind of record" }));
     }
 }
 

@@ -9,20 +9,23 @@ use super::*;
 use crate::clocks::Timers;
 use crate::command::{Acquire, Command, ForceRelease, ForceTarget, OpenSession, Operator, Request, Ticket};
 use crate::fact::Granted;
-use crate::lease_ids::LeaseIds;
+use crate::lease::LeaseIx;
+use crate::lease_ids::{LeaseIds, Records};
 use crate::reply::Ending;
+use crate::resource::{Closes, Delay};
 use crate::table::Settings;
 
 type Judge = fn(&LockTable) -> Check;
 
 /// Every promise about a state, by the name of its function.
-const ALL: [(&str, Judge); 8] = [
+const ALL: [(&str, Judge); 9] = [
     ("holds_are_disjoint", |table| holds_are_disjoint(&table.journaled)),
     ("tokens_are_unique", |table| tokens_are_unique(&table.journaled)),
     ("leases_live_in_their_session", |table| leases_live_in_their_session(&table.journaled)),
     ("indices_agree", |table| indices_agree(&table.journaled)),
     ("audit_is_chained", |table| audit_is_chained(&table.journaled)),
     ("memory_is_bounded", |table| memory_is_bounded(&table.journaled)),
+    ("usage_is_counted", |table| usage_is_counted(&table.journaled)),
     ("no_free_lock_with_a_waiter", no_free_lock_with_a_waiter),
     ("every_life_has_one_timer", every_life_has_one_timer),
 ];
@@ -50,21 +53,9 @@ fn ttl() -> Ttl {
 }
 
 fn acquire(resource: &str, lease_id: LeaseId, session: Option<SessionId>, wait_ms: u64) -> Command {
-    Command::Acquire(Acquire {
-        resource: ResourceName::new(resource).unwrap(),
-        owner: Some(owner()),
-        ttl: session.is_none().then(ttl),
-        wait_ms,
-        sharing: Sharing::Exclusive,
-        class: Class::Correctness,
-        session,
-        lease_id,
-        lease_id_chosen: true,
-        lock_delay_ms: 0,
-        max_hold_ms: None,
-        labels: Labels::default(),
-        value: None,
-    })
+    let (owner, ttl) = (Some(owner()), session.is_none().then(ttl));
+    let plain = Acquire::plain(ResourceName::new(resource).unwrap(), lease_id);
+    Command::Acquire(Acquire { owner, ttl, session, wait_ms, ..plain })
 }
 
 /// A table with something of everything, all of it lawful.
@@ -202,9 +193,35 @@ fn a_lease_outside_its_session_is_noticed() {
     });
 }
 
+/// Two leases of the session that share a resource, and their places.
+fn shared(table: &mut LockTable) -> [LeaseIx; 2] {
+    [9, 10].map(|number: u8| {
+        apply(table, &granted("read", number, 100 + u64::from(number), Sharing::Shared, None));
+        table.journaled.find_lease(LeaseId::from_bytes([number; 16])).unwrap()
+    })
+}
+
 #[test]
 fn an_index_that_disagrees_is_noticed() {
     breaks("indices_agree", |table| table.journaled.lease_ids = LeaseIds::default());
+    // One id too many; a holder twice; a holder in the place of another.
+    breaks("indices_agree", |table| {
+        let known = table.journaled.known(OWN).unwrap();
+        let beside = LeaseId::from_bytes(std::array::from_fn(|at| if at < 15 { 3 } else { 4 }));
+        let Journaled { lease_ids, leases, outcomes, .. } = &mut table.journaled;
+        lease_ids.set(beside, known, Records { leases, ended: outcomes.leases() });
+    });
+    breaks("indices_agree", |table| {
+        let [one, _] = shared(table);
+        let Journaled { resources, leases, .. } = &mut table.journaled;
+        resources.add_holder(one, leases);
+    });
+    breaks("indices_agree", |table| {
+        let [one, other] = shared(table);
+        let Journaled { resources, leases, .. } = &mut table.journaled;
+        resources.end_holder(other, leases, ending(), 1_000);
+        resources.add_holder(one, leases);
+    });
     // Kept for nothing; used and in no order; in the order twice at one time.
     for used in [&[0][..], &[1_000], &[1_000, 1_000]] {
         breaks("indices_agree", |table| {
@@ -227,6 +244,15 @@ fn ending() -> Ending {
 }
 
 #[test]
+fn a_wrong_count_for_a_tenant_is_noticed() {
+    breaks("usage_is_counted", |table| table.journaled.usages = Usages::default());
+    breaks("usage_is_counted", |table| {
+        let Journaled { usages, sessions, .. } = &mut table.journaled;
+        sessions.iter().for_each(|(_, session)| usages.session_begins(session));
+    });
+}
+
+#[test]
 fn a_changed_audit_entry_is_noticed() {
     breaks("audit_is_chained", |table| table.journaled.audit.entries[0].reason = "none".into());
 }
@@ -242,6 +268,73 @@ fn more_than_is_to_be_kept_is_noticed() {
         let order: Vec<_> = restored.collect();
         resources.restore_order(order.into_iter());
     });
+}
+
+#[test]
+fn the_resource_that_was_not_used_for_longest_is_forgotten_when_there_are_too_many() {
+    let mut table = table();
+    let Journaled { resources, leases, used, .. } = &mut table.journaled;
+    let room = limits::RESOURCES_WITH_ENDINGS - resources.recent_len();
+    // Two short of the bound, used after all others.
+    let more = (1_000..).take(room - 2);
+    let restored = more.map(|used| {
+        resources.restore(&key(&format!("old/{used}")), used, vec![ending()], Vec::new(), leases)
+    });
+    let order: Vec<_> = restored.collect();
+    resources.restore_order(order.into_iter());
+    *used = 1_000_000;
+    let kept = |table: &LockTable| {
+        (table.journaled.resources.recent_len(), table.journaled.resource(&key("forced")).is_some())
+    };
+    let most = limits::RESOURCES_WITH_ENDINGS;
+    for (number, resource, expected) in [
+        (20, "a", (most - 1, true)),
+        (21, "b", (most, true)),
+        (22, "c", (most, false)),
+        (23, "d", (most, false)),
+    ] {
+        apply(&mut table, &granted(resource, number, 100 + u64::from(number), Sharing::Exclusive, None));
+        let lease_id = LeaseId::from_bytes([number; 16]);
+        apply(&mut table, &Fact::Released { lease_id, at: WallTime(0), key: None });
+        assert_eq!(kept(&table), expected, "{resource}");
+    }
+    assert!(table.journaled.resource(&key("old/1000")).is_none());
+    assert_eq!(check(&table), Ok(()));
+}
+
+#[test]
+fn a_resource_that_is_forgotten_leaves_nothing_behind() {
+    let forget = |table: &mut LockTable| {
+        let Journaled { resources, leases, .. } = &mut table.journaled;
+        resources.forget_oldest(leases);
+    };
+    let forced = key("forced");
+    let mut free = table();
+    forget(&mut free);
+    assert!(free.journaled.resource(&forced).is_none());
+    assert_eq!(check(&free), Ok(()));
+    // Its holders stay, one or more of them.
+    for holders in [1, 2] {
+        let mut held = table();
+        for number in 9..9 + holders {
+            apply(&mut held, &granted("forced", number, 100 + u64::from(number), Sharing::Shared, None));
+        }
+        forget(&mut held);
+        let known = held.journaled.resource(&forced).unwrap();
+        assert_eq!((known.holders().count(), known.endings().len()), (usize::from(holders), 0));
+        assert_eq!(check(&held), Ok(()));
+    }
+    // So does a lock delay, until it ends.
+    let mut closed = table();
+    let token = FencingToken::new(1).unwrap();
+    let delay = Delay { token, closes: Closes::after(Sharing::Exclusive, None), ms: 1_000 };
+    let Journaled { resources, leases, .. } = &mut closed.journaled;
+    resources.add_delay(&forced, delay, leases);
+    forget(&mut closed);
+    assert_eq!(closed.journaled.resource(&forced).unwrap().delays().len(), 1);
+    apply(&mut closed, &Fact::DelayEnded { resource: forced.clone(), token });
+    assert!(closed.journaled.resource(&forced).is_none());
+    assert_eq!(check(&closed), Ok(()));
 }
 
 #[test]

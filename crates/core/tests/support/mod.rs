@@ -109,6 +109,11 @@ impl World {
         assert_eq!(journaled_events(decision), events, "replay makes the same events (S14)");
         self.last_token = invariants::tokens_grow(&decision.facts, self.last_token)
             .unwrap_or_else(|broken| panic!("{broken}"));
+        let unconfirmed = decision.facts.is_empty() && !decision.replies.is_empty();
+        assert_eq!(
+            decision.confirm, unconfirmed,
+            "whoever is told without a commit waits for a confirmation (R1)"
+        );
         self.promises.hold(decision, self.clock_ms);
         self.check();
     }
