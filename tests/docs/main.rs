@@ -18,18 +18,19 @@ fn every_page_works_as_written() {
 #[test]
 fn pages_that_use_a_database_work_as_written() {
     let (with_database, _) = pages();
-    let server = leasehold_testbed::postgres();
+    let (server, redis) = (leasehold_testbed::postgres(), leasehold_testbed::redis());
     let port = server.url().rsplit([':', '/']).nth(1).expect("the address has a port").to_owned();
     let variables = [
         ("PGHOST", "127.0.0.1".to_owned()),
         ("PGPORT", port),
         ("PGUSER", "postgres".to_owned()),
         ("PGDATABASE", "postgres".to_owned()),
+        ("REDIS", redis.url().to_owned()),
     ];
     console::check_with(&with_database, binary::path(), &variables);
 }
 
-/// Pages whose blocks need a PostgreSQL, and all others.
+/// Pages whose blocks need a PostgreSQL, and perhaps a Redis too; and all others.
 fn pages() -> (Vec<PathBuf>, Vec<PathBuf>) {
     let uses_database = |page: &PathBuf| text(page).contains("psql -X");
     console::documents(&binary::root().join("docs")).into_iter().partition(uses_database)
