@@ -224,6 +224,53 @@ fn a_record_twice_or_out_of_its_order_is_refused_where_it_stands() {
     assert_eq!((at, error), (0, CodecError::Malformed { at: 2, what: "the counters first" }));
 }
 
+/// The record of a resource with so many endings and lock delays, last used at this time.
+fn resource_record(name: &str, used: u8, endings: usize, delays: usize) -> Bytes {
+    let key = format!("acme\0{name}");
+    let mut record = vec![2, 4, u8::try_from(key.len()).unwrap()];
+    record.extend_from_slice(key.as_bytes());
+    record.extend([used, u8::try_from(endings).unwrap()]);
+    record.extend(unhex("02773204020080a0f1c2b134").repeat(endings));
+    record.push(u8::try_from(delays).unwrap());
+    record.extend([1, 100, 0].repeat(delays));
+    record.into()
+}
+
+#[test]
+fn a_resource_is_remembered_for_something_and_was_used_at_a_time_of_its_own() {
+    let counters = support::snapshot_chunks(&state(2), 1)[0].clone();
+    let refused = |records: &[Bytes]| {
+        let chunks = [&[counters.clone()], records].concat();
+        refused_at(&chunks).map(|(at, _)| at)
+    };
+    let (ended, delayed) = (resource_record("a", 7, 1, 0), resource_record("b", 0, 0, 1));
+    let lawful = [ended.clone(), delayed, resource_record("c", 0, 0, 2), resource_record("d", 8, 2, 1)];
+    assert_eq!(refused(&lawful), None);
+    for (used, endings, delays) in [(0, 0, 0), (7, 0, 1), (0, 1, 0), (0, 1, 1), (100, 1, 0)] {
+        let spoilt = resource_record("a", used, endings, delays);
+        assert_eq!(refused(&[spoilt]), Some(1), "used {used}, {endings} endings, {delays} delays");
+    }
+    assert_eq!(refused(&[ended, resource_record("b", 7, 1, 0)]), Some(2), "both at one time");
+}
+
+#[test]
+fn a_session_does_not_live_and_end_and_a_key_is_used_once() {
+    let chunks = support::snapshot_chunks(&state(2), 1);
+    let id = |name| support::ids::session(name).as_bytes().to_vec();
+    for (kind, from, to) in
+        [("session", id("S3"), id("S1")), ("key", b"key of a close".to_vec(), b"key of another".to_vec())]
+    {
+        let is_there = |chunk: &Bytes| chunk[1] == 5 && chunk.windows(from.len()).any(|part| part == from);
+        let place = chunks.iter().position(is_there).unwrap();
+        let at = chunks[place].windows(from.len()).position(|part| part == from).unwrap();
+        let mut record = chunks[place].to_vec();
+        record.splice(at..at + from.len(), to);
+        let mut spoilt = chunks.clone();
+        spoilt[place] = record.into();
+        assert_eq!(refused_at(&spoilt).map(|(at, _)| at), Some(place), "{kind}");
+    }
+}
+
 #[test]
 fn records_of_the_second_format_have_no_place_in_a_snapshot_of_the_first() {
     let old = support::snapshot_chunks(&state(1), 1);

@@ -133,6 +133,25 @@ fn a_session_and_what_is_in_it_are_its_principals_alone() {
 }
 
 #[test]
+fn a_release_tells_which_session_the_lease_lived_in() {
+    let mut callers = Callers::new();
+    callers.ask(None, open("s"));
+    let in_it = Some(session("s"));
+    callers.ask(None, Command::Acquire(acquire("plain", "a", in_it)));
+    let delayed = Acquire { lock_delay_ms: 1_000, ..acquire("delayed", "b", in_it) };
+    callers.ask(None, Command::Acquire(delayed));
+    callers.ask(None, Command::Acquire(acquire("own", "c", None)));
+    // Asked again it is told as far as it is remembered: of what was plain.
+    for (id, first, again) in [("plain", in_it, in_it), ("delayed", in_it, None), ("own", None, None)] {
+        for expected in [first, again] {
+            let released = callers.ask(None, Command::Release { lease_id: lease(id) });
+            let Reply::Released { session, .. } = released else { panic!("{id}: {released:?}") };
+            assert_eq!(session, expected, "{id}");
+        }
+    }
+}
+
+#[test]
 fn nobody_withdraws_anothers_waiter_by_its_id() {
     let mut callers = Callers::new();
     callers.ask(Some("web"), Command::Acquire(acquire("held", "a", None)));
