@@ -6,6 +6,7 @@ use leasehold_types::{
     FencingToken, LeaseId, Mode, Now, Permit, ResourceKey, ResourceName, SessionId, TenantName, limits,
 };
 
+use crate::audit::AuditEntry;
 use crate::clocks::LifeIx;
 use crate::command::{LockCursor, LockFilter, Query};
 use crate::journaled::name_of;
@@ -26,8 +27,14 @@ impl LockTable {
             Query::Session(id) => self.show_session(tenant, id, now),
             Query::Sessions { after, page_size } => self.list_sessions(tenant, after, page_size, now),
             Query::Audit { resource, after, page_size } => {
-                self.list_audit(tenant, resource.as_ref(), after, page_size)
+                let key = resource.map(|resource| ResourceKey::new(tenant, &resource));
+                // Entries without a tenant are about the whole journal, and everybody may know of them.
+                self.list_audit(after, page_size, |entry| {
+                    (entry.tenant.is_empty() || *entry.tenant == *tenant.as_str())
+                        && key.as_ref().is_none_or(|key| entry.resource.as_ref() == Some(key))
+                })
             }
+            Query::WholeAudit { after, page_size } => self.list_audit(after, page_size, |_| true),
             Query::Credentials { after, page_size } => self.list_credentials(after, page_size),
             Query::Usage => Reply::Usage {
                 usage: self.journaled.usages.of(tenant.as_str()),
@@ -249,23 +256,12 @@ impl LockTable {
         Reply::Sessions { sessions, next }
     }
 
-    fn list_audit(
-        &self,
-        tenant: &TenantName,
-        resource: Option<&ResourceName>,
-        after: u64,
-        page_size: usize,
-    ) -> Reply {
+    fn list_audit(&self, after: u64, page_size: usize, is_asked_for: impl Fn(&AuditEntry) -> bool) -> Reply {
         let page_size = page_size.clamp(1, limits::PAGE_SIZE);
-        let key = resource.map(|resource| ResourceKey::new(tenant, resource));
         let entries = &self.journaled.audit.entries;
         let begin = entries.partition_point(|entry| entry.seq <= after);
-        // Entries without a tenant are about the whole journal, and everybody may know of them.
-        let mut ours = entries.range(begin..).filter(|entry| {
-            (entry.tenant.is_empty() || *entry.tenant == *tenant.as_str())
-                && key.as_ref().is_none_or(|key| entry.resource.as_ref() == Some(key))
-        });
-        let page = ours.by_ref().take(page_size).cloned().collect();
-        Reply::Audit { entries: page, more: ours.next().is_some() }
+        let mut found = entries.range(begin..).filter(|entry| is_asked_for(entry));
+        let page = found.by_ref().take(page_size).cloned().collect();
+        Reply::Audit { entries: page, more: found.next().is_some() }
     }
 }

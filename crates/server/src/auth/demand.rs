@@ -106,7 +106,7 @@ fn demanded_by_query(query: &Query) -> Demand<'_> {
         Query::Sessions { .. } | Query::Audit { resource: None, .. } | Query::AuditVerify => {
             Demand::Everywhere(Verb::Inspect)
         }
-        Query::Credentials { .. } => Demand::Everywhere(Verb::Administer),
+        Query::Credentials { .. } | Query::WholeAudit { .. } => Demand::Everywhere(Verb::Administer),
     }
 }
 

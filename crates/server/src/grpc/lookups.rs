@@ -49,12 +49,9 @@ fn session_record(view: SessionView) -> pb::SessionRecord {
 }
 
 pub(super) async fn audit(app: &App, request: &pb::ListAuditRequest) -> Result<pb::AuditPage, Problem> {
-    let query = Query::Audit {
-        resource: convert::given(&request.resource).map(convert::resource).transpose()?,
-        after: request.after,
-        page_size: convert::page_size(request.page_size),
-    };
-    match app.query(query).await? {
+    let resource = convert::given(&request.resource).map(convert::resource).transpose()?;
+    let page_size = convert::page_size(request.page_size);
+    match app.query(app.audit_query(resource, request.after, page_size)).await? {
         Reply::Audit { entries, more } => Ok(pb::AuditPage {
             next_after: entries.last().filter(|_| more).map(|entry| entry.seq),
             entries: entries.into_iter().map(audit_record).collect(),

@@ -1,5 +1,6 @@
 //! What handlers may use, and through which everything goes to the node: in the name of one caller.
 
+use std::collections::BTreeSet;
 use std::ops::Deref;
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use http::{HeaderMap, HeaderValue};
 use leasehold_api::Problem;
 use leasehold_core::{Command, Counts, Query, Reply};
 use leasehold_node::{Call, Clock, Durable, Handle, Status, SubmitError, Trail, Watch, WatchFrom};
-use leasehold_types::{RequestKey, Role, TenantName, Verb};
+use leasehold_types::{RequestKey, ResourceName, Role, TenantName, Verb};
 use tokio::sync::watch;
 
 use super::convert;
@@ -168,8 +169,8 @@ impl App {
         authorize(&self.caller, &command)?;
         self.room.count(&command)?;
         match &command {
-            Command::Renew(renew) => self.metrics.renewal_reported(&renew.report),
-            Command::RenewSession(renew) => self.metrics.renewal_reported(&renew.report),
+            Command::Renew(renew) => self.metrics.renewal_reported(&self.tenant, &renew.report),
+            Command::RenewSession(renew) => self.metrics.renewal_reported(&self.tenant, &renew.report),
             _ => {}
         }
         let identity = self.identity_for(&command);
@@ -229,6 +230,24 @@ impl App {
         }
     }
 
+    /// The tenants whose locks the caller may count: its own, or every one that somebody may come as.
+    pub(crate) fn tenants_seen(&self) -> BTreeSet<TenantName> {
+        let mut seen = BTreeSet::from([self.tenant.clone()]);
+        if self.sees_every_tenant() {
+            seen.extend(self.handle.credentials().iter().map(|credential| credential.tenant.clone()));
+        }
+        seen
+    }
+
+    /// The question for audit entries: those of every tenant for whoever sees them all, unless it asks for a resource, whose
+    /// name is its own tenant's.
+    pub(crate) fn audit_query(&self, resource: Option<ResourceName>, after: u64, page_size: usize) -> Query {
+        match resource {
+            None if self.sees_every_tenant() => Query::WholeAudit { after, page_size },
+            resource => Query::Audit { resource, after, page_size },
+        }
+    }
+
     /// The node as this caller may see it: its sizes are those of the caller's tenant, unless it sees every tenant. A
     /// standby does not know those, and says nothing of them.
     pub(crate) async fn status(&self) -> Status {
@@ -270,8 +289,10 @@ impl App {
 
     /// The way that a request goes: to the active node, unless it is about this one or has made its hop already (N7).
     pub(super) fn forward_for(&self, path: &str, headers: &HeaderMap) -> Option<&Forward> {
+        // The active node has none, and need not look at the path for it.
+        let forward = self.forward.as_ref()?;
         let is_elsewhere = Place::of(path).is_some_and(Place::is_of_the_table);
-        self.forward.as_ref().filter(|_| is_elsewhere && !forwarding::is_forwarded(headers))
+        (is_elsewhere && !forwarding::is_forwarded(headers)).then_some(forward)
     }
 
     /// Says on the way to the active node which certificate the caller has shown here. A bearer secret is passed on as it

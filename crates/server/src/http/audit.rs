@@ -13,12 +13,9 @@ use super::{App, unexpected};
 /// `GET /v1/audit`.
 pub(super) async fn list(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
     let query = received.parameters(&["resource", "after", "pageSize"])?;
-    let question = CoreQuery::Audit {
-        resource: query.parsed("resource", ResourceName::new)?,
-        after: query.number("after", 0, limits::TOKEN_MAX)?.unwrap_or(0),
-        page_size: page_size(&query)?,
-    };
-    match app.query(question).await? {
+    let resource = query.parsed("resource", ResourceName::new)?;
+    let after = query.number("after", 0, limits::TOKEN_MAX)?.unwrap_or(0);
+    match app.query(app.audit_query(resource, after, page_size(&query)?)).await? {
         Reply::Audit { entries, more } => {
             let next_after = entries.last().filter(|_| more).map(|entry| entry.seq);
             Ok(json(&api::AuditPage { entries: entries.into_iter().map(audit_record).collect(), next_after }))

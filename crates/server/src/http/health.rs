@@ -90,7 +90,7 @@ fn ready_answer() -> Answer {
 /// `GET /metrics`.
 pub(super) async fn metrics(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
     received.nothing()?;
-    let survey = survey(&app.handle, &app.tenant).await;
+    let survey = survey(&app.handle, app.tenants_seen()).await;
     let only = (!app.sees_every_tenant()).then_some(&app.tenant);
     let text = app.metrics.render(&app.status().await, &survey, only);
     Ok(whole(StatusCode::OK, "text/plain; version=0.0.4; charset=utf-8", text))

@@ -29,7 +29,7 @@ impl App {
     /// A renewal was refused, of a lease or of a session. If the lease has ended, whoever sent it may be at work beside a
     /// successor: the table is asked, while the answer is on its way.
     pub(crate) fn renewal_refused(&self, lease_id: Option<LeaseId>, problem: &Problem) {
-        self.metrics.renewal_failed(problem.code);
+        self.metrics.renewal_failed(&self.tenant, problem.code);
         let Some(lease_id) = lease_id.filter(|_| has_ended(problem)) else { return };
         let (handle, metrics, tenant) = (self.handle.clone(), Arc::clone(&self.metrics), self.tenant.clone());
         let command = Command::Query(Query::Successor(lease_id));

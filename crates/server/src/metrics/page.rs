@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use leasehold_api::ErrorCode;
 use leasehold_types::Mode;
 
-use super::ByCode;
 use super::histogram::Histogram;
 use super::scope::Scope;
+use super::trouble::ByCode;
 
 /// A page of metrics that is being written.
 pub(super) struct Page(pub(super) String);

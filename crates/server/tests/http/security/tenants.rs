@@ -27,6 +27,11 @@ async fn the_same_names_are_two_resources_and_nothing_of_one_shows_in_the_other(
             assert!(!text.contains(word), "{path} shows {word}: {text}");
         }
     }
+    let whole = protected.as_caller(&protected.admin).get("/v1/audit").await.json();
+    let seqs: Vec<_> = whole["entries"].as_array().unwrap().iter().map(|entry| entry["seq"].as_u64()).collect();
+    let all: Vec<_> = (1..=seqs.len() as u64).map(Some).collect();
+    assert_eq!(seqs, all, "an admin is shown the whole chain, without a gap");
+    assert!(whole.to_string().contains("secret-actor"));
     let explained = other.get("/v1/resources/secret-name%2F1").await.json();
     assert_eq!(explained["holders"].as_array().unwrap().len(), 1, "its own holder alone");
 }
@@ -53,6 +58,28 @@ async fn sizes_are_those_of_the_tenant_and_of_all_for_an_admin() {
     assert!(!page.contains("tenant=\"other\""));
     let whole = protected.as_caller(&protected.admin).get("/metrics").await.text().to_owned();
     assert!(whole.contains("tenant=\"other\"") && whole.contains("tenant=\"acme\""));
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_counted_for_its_tenant_and_for_an_admin() {
+    let protected = Protected::start().await;
+    let acme = protected.credential("web", "acme", "client").await;
+    let looks = protected.credential("eyes", "acme", "observer").await;
+    let other = protected.credential("eyes", "other", "observer").await;
+    let worker = protected.as_caller(&acme);
+    worker.acquire("old").await;
+    let unknown = "00000000-0000-4000-8000-000000000000";
+    assert_eq!(worker.post(&format!("/v1/locks/{unknown}/renew"), json!({})).await.status, 410);
+    let page = async |secret: &str| protected.as_caller(secret).get("/metrics").await.text().to_owned();
+    let failed = "lock_renewal_failures_total{result=\"lease_not_held\"} 1";
+    assert!(page(&looks).await.contains(failed) && page(&protected.admin).await.contains(failed));
+    assert!(!page(&other).await.contains("lock_renewal_failures_total{"), "that is another tenant's");
+    // The oldest lease is looked for in every tenant, but only for those who see them all.
+    let ages = async |secret: &str| !page(secret).await.contains("\nlock_held_longest_seconds 0\n");
+    while !ages(&protected.admin).await {
+        tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+    }
+    assert!(ages(&looks).await && !ages(&other).await);
 }
 
 #[tokio::test]
