@@ -8,11 +8,11 @@ use super::hindered::world_behind_a_gate;
 use super::world::*;
 
 /// Calls that the flood has under way: many batches full.
-const FLOOD: usize = 4_000;
+const FLOOD: usize = 2_000;
 /// The longest message of one tenant, which may have been taken before another is seen.
 const LONGEST: u64 = 256;
 /// Calls of one tenant in one batch while another asks.
-const SHARE: usize = 64;
+const SHARE: usize = 16;
 
 fn acquire_of(tenant: &str, resource: &str) -> Call {
     Call { tenant: TenantName::new(tenant).unwrap(), ..acquire_with(resource, |_| {}) }
