@@ -65,7 +65,7 @@ impl Snapshotter {
         gauge.due_at.store(due_at, Relaxed);
         let is_overdue = maker.start.alone && maker.start.bytes >= OVERDUE * due_at;
         let (serve, caught_up) = sync_channel::<Infallible>(0);
-        let builder = std::thread::Builder::new().name("leasehold-snapshot".to_owned());
+        let builder = std::thread::Builder::new().name("leasehold-keeper".to_owned());
         let thread = builder
             .spawn(move || {
                 if is_overdue {
@@ -133,7 +133,7 @@ impl Maker {
 
     /// Makes one, and says when the next is due. A node that stops has dropped what orders come from.
     fn make_next(&mut self) {
-        let due_at = match self.make() {
+        let due_at = match self.make_apart() {
             Ok(bytes) => self.due_after(bytes),
             Err(Failure::Stopped) => return,
             Err(failure) => {
@@ -147,6 +147,16 @@ impl Maker {
     /// A snapshot costs about its own size, so it is made only when twice that much was written since.
     fn due_after(&self, snapshot_bytes: u64) -> u64 {
         self.at_least.max(2 * snapshot_bytes) + self.resume_bytes
+    }
+
+    /// Makes one on a thread of its own. What the allocator keeps for a thread is given back when that ends, and a snapshot
+    /// needs as much as the table itself: a thread that stays would keep that for ever.
+    fn make_apart(&mut self) -> Result<u64, Failure> {
+        std::thread::scope(|scope| {
+            let builder = std::thread::Builder::new().name("leasehold-snapshot".to_owned());
+            let thread = builder.spawn_scoped(scope, || self.make()).map_err(StartError::Thread)?;
+            thread.join().expect("making a snapshot does not panic")
+        })
     }
 
     /// Makes one; its size.
