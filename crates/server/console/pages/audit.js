@@ -16,7 +16,7 @@ export function audit({ main, signal, failed, query }) {
 
 function draw({ entries, nextAfter }, chain) {
   const verdict = chain.intact
-    ? badge(`intact: ${count(chain.entries)} entries`, "good")
+    ? badge(`intact: ${count(chain.entries)} ${chain.entries === 1 ? "entry" : "entries"}`, "good")
     : badge(`broken at entry ${chain.firstBad}`, "bad");
   const columns = [
     { label: "#", number: true, cell: ({ seq }) => String(seq) },

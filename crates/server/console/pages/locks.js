@@ -104,12 +104,14 @@ function without(query, name) {
 
 /// What is worth a look about a lock.
 export function marks(lock) {
-  return [
+  return h(
+    "span",
+    { class: "marks" },
     lock.mode !== "exclusive" ? badge(lock.mode === "semaphore" ? `permit ${lock.permit}` : lock.mode) : null,
     lock.heldMs > LONG_HELD_MS ? badge("long held", "warn") : null,
     lock.missed > 0 ? badge(`missed ${lock.missed}`, "warn") : null,
     lock.class === "efficiency" ? badge("efficiency") : guarantee(lock.guarantee),
-  ];
+  );
 }
 
 function guarantee(word) {

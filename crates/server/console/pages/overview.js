@@ -7,6 +7,8 @@ import { keepFresh } from "../live.js";
 import { parse, quantile, total, totalBy } from "../metrics.js";
 
 const LOOKS_EVERY_MS = 2000;
+/// What the page of metrics calls the prefixes that are too many to be told apart.
+const OTHER = "other";
 /// Two minutes of looks.
 const LOOKS_KEPT = 60;
 
@@ -23,7 +25,6 @@ export function overview({ main, signal, failed }) {
 
 function draw(looks) {
   const { status, samples } = looks.at(-1);
-  const first = looks[0];
   return [
     h("h1", {}, "Overview"),
     h("p", { class: "faint" }, health(status)),
@@ -37,14 +38,15 @@ function draw(looks) {
       rateTile("Renewals", looks, "lock_renewals_total"),
       rateTile("Contended", looks, "lock_acquire_contended_total"),
       rateTile("Expired", looks, "lock_expired_total"),
-      tile("Acquire, p99", latency(quantile(first.samples, samples, "lock_acquire_latency_seconds", 0.99))),
-      tile("Commit, p99", latency(quantile(first.samples, samples, "journal_commit_seconds", 0.99))),
-      tile("Longest held", duration(1000 * total(samples, "lock_held_longest_seconds"))),
-      tile("Role, epoch", `${status.role}, ${status.epoch}`),
+      latencyTile("Acquire, p99", looks, "lock_acquire_latency_seconds"),
+      latencyTile("Commit, p99", looks, "journal_commit_seconds"),
+      tile("Longest held", duration(1000 * total(samples, "lock_held_longest_seconds")), looks.map((look) => total(look.samples, "lock_held_longest_seconds"))),
+      tile("Role", status.role),
+      tile("Epoch", count(status.epoch)),
     ),
     h("h2", {}, "Prefixes"),
-    prefixes(first, looks.at(-1)),
-    h("p", { class: "faint" }, "Rates and latencies are of the time since this page was opened, two minutes at most."),
+    prefixes(looks[0], looks.at(-1)),
+    h("p", { class: "faint note" }, "Rates and latencies are of the time since this page was opened, two minutes at most; a latency that nobody had meanwhile is that of the node's whole life."),
   ];
 }
 
@@ -65,8 +67,16 @@ function rateTile(label, looks, name) {
   return tile(label, rates.length ? rate(rates.at(-1)) : "–", rates);
 }
 
+/// Of what was counted while the page is open, or else ever: a page that was just opened has something to say, too.
+function latencyTile(label, looks, name) {
+  const p99 = (before, after) => quantile(before, after, name, 0.99);
+  const { samples } = looks.at(-1);
+  const steps = looks.slice(1).map((look, i) => p99(looks[i].samples, look.samples) ?? 0);
+  return tile(label, latency(p99(looks[0].samples, samples) ?? p99([], samples)), steps);
+}
+
 function spark(values) {
-  const top = Math.max(...values, 1);
+  const top = Math.max(...values, 0) || 1;
   const step = 100 / Math.max(values.length - 1, 1);
   const points = values.map((value, i) => `${(i * step).toFixed(2)},${(30 - (28 * value) / top).toFixed(2)}`).join(" ");
   return svg("svg", { viewBox: "0 0 100 32", preserveAspectRatio: "none", "aria-hidden": "true" }, svg("polyline", { class: "spark", points }));
@@ -85,7 +95,7 @@ function prefixes(first, last) {
   }));
   rows.sort((a, b) => b.attempts - a.attempts || a.prefix.localeCompare(b.prefix));
   const columns = [
-    { label: "Prefix", head: true, cell: ({ prefix }) => h("a", { href: `#/locks?prefix=${encodeURIComponent(prefix)}` }, h("code", {}, prefix)) },
+    { label: "Prefix", head: true, cell: ({ prefix }) => (prefix === OTHER ? "all others" : h("a", { href: `#/locks?prefix=${encodeURIComponent(prefix)}` }, h("code", {}, prefix))) },
     { label: "Acquires", number: true, cell: ({ attempts }) => rate(attempts) },
     { label: "Contended", number: true, cell: ({ attempts, contended }) => (attempts ? `${Math.round((100 * contended) / attempts)} %` : "–") },
     { label: "Expired, ever", number: true, cell: ({ expired }) => count(expired) },

@@ -63,7 +63,8 @@ function regrant({ holders, earliestRegrantAt }) {
   if (earliestRegrantAt) return `${when(earliestRegrantAt)}, at the end of its lock delay`;
   if (!holders.length) return "at once";
   const left = Math.min(...holders.map(({ remainingMs }) => remainingMs));
-  return `when it is released; about ${duration(left)} from now if its holder stays silent`;
+  const room = holders[0].mode === "exclusive" ? "" : "at once while there is room for another; else ";
+  return `${room}when it is released, or about ${duration(left)} from now if its holder stays silent`;
 }
 
 function state({ holders, waiters, earliestRegrantAt }) {

@@ -27,7 +27,7 @@ export function tenants({ main, signal, failed, may, query }) {
 function draw({ tenant, usage, quota }, callers) {
   const columns = [
     { label: "What", head: true, cell: ([label]) => label },
-    { label: "Now", number: true, cell: ([, key]) => (usage[key] === undefined ? "" : count(usage[key])) },
+    { label: "Now", number: true, cell: ([, key]) => (usage[key] === undefined ? "–" : count(usage[key])) },
     { label: "Quota", number: true, cell: ([, key]) => (quota[key] === undefined ? "none" : count(quota[key])) },
     { label: "", cell: ([, key]) => (quota[key] !== undefined && usage[key] >= 0.9 * quota[key] ? badge("almost used up", "warn") : null) },
   ];
