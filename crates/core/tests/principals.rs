@@ -184,11 +184,13 @@ fn add(credential: Box<Credential>) -> Command {
 fn credentials_come_and_go_with_an_audit_entry_each() {
     let mut callers = Callers::new();
     let san = Proof::San("spiffe://acme/web".into());
+    callers.world.clock_ms = 5_000;
     callers.ask(Some("root"), add(credential(1, Proof::Secret([5; 32]))));
     callers.ask(Some("root"), add(credential(2, san.clone())));
     let taken = callers.ask(Some("root"), add(credential(3, san)));
     assert_eq!(taken, Reply::Refused(Refusal::CredentialTaken));
-    let known = callers.world.table.journaled().credentials();
+    let (known, now) = (callers.world.table.journaled().credentials(), callers.world.now().wall);
+    assert!(known.iter().all(|credential| credential.created_at == now), "by the service's clock");
     assert_eq!(known.by_san("spiffe://acme/web").unwrap().id, CredentialId::from_bytes([2; 8]));
     let revoke = |number| {
         let id = CredentialId::from_bytes([number; 8]);

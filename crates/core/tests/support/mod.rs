@@ -167,6 +167,12 @@ fn journaled_events(decision: &Decision) -> Vec<Event> {
     let mut events = Vec::new();
     let mut last = 0;
     for (at, event) in &decision.events {
+        let is_journaled = *at != EventAt::Nowhere;
+        assert_eq!(
+            event.kind.is_journaled(),
+            is_journaled,
+            "{event:?} says whether it has a place in the journal"
+        );
         let EventAt::Fact(fact) = at else { continue };
         assert!(*fact >= last && *fact < decision.facts.len(), "events stand in the order of their facts");
         last = *fact;
