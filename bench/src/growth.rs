@@ -17,6 +17,8 @@ use crate::workload::{self, Workload};
 const TASKS: usize = 64;
 /// Tasks that take the locks which are only held.
 const FILLERS: usize = 256;
+/// What is compared here is one server with itself: a part of a contest's turn is enough.
+const TURNS_A_CONTEST: u32 = 2;
 /// A crowd joins a queue within a fraction of this.
 const JOINED_WITHIN: Duration = Duration::from_secs(30);
 
@@ -170,7 +172,7 @@ async fn cycles(plan: &Plan, places: &[Place]) -> anyhow::Result<Vec<Step>> {
         for step in &mut steps {
             let url = step.served.node.url();
             let mut lockers = LeaseholdLocker::connect(&url, Connections::One, TASKS).await?;
-            step.turn(Workload::Cycle, &mut lockers, plan.turn).await?;
+            step.turn(Workload::Cycle, &mut lockers, plan.turn / TURNS_A_CONTEST).await?;
         }
     }
     Ok(places.iter().zip(steps).map(|(place, step)| step.step(place.size)).collect())
@@ -185,7 +187,7 @@ async fn queue(plan: &Plan) -> anyhow::Result<Vec<Step>> {
     for _ in 0..plan.rounds {
         for (size, step) in sizes.into_iter().zip(&mut steps) {
             let mut lockers = place.connect(size).await?;
-            step.turn(Workload::Handoff, &mut lockers, plan.turn).await?;
+            step.turn(Workload::Handoff, &mut lockers, plan.turn / TURNS_A_CONTEST).await?;
         }
     }
     Ok(sizes.into_iter().zip(steps).map(|(size, step)| step.step(size)).collect())
