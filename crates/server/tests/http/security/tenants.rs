@@ -28,7 +28,8 @@ async fn the_same_names_are_two_resources_and_nothing_of_one_shows_in_the_other(
         }
     }
     let whole = protected.as_caller(&protected.admin).get("/v1/audit").await.json();
-    let seqs: Vec<_> = whole["entries"].as_array().unwrap().iter().map(|entry| entry["seq"].as_u64()).collect();
+    let seqs: Vec<_> =
+        whole["entries"].as_array().unwrap().iter().map(|entry| entry["seq"].as_u64()).collect();
     let all: Vec<_> = (1..=seqs.len() as u64).map(Some).collect();
     assert_eq!(seqs, all, "an admin is shown the whole chain, without a gap");
     assert!(whole.to_string().contains("secret-actor"));
