@@ -316,9 +316,10 @@ impl Numbers {
     }
 }
 
+/// The same in every test run, which must not pass or fail by chance; others by hand.
 fn seed() -> u64 {
     let chosen = std::env::var("LEASEHOLD_SEED").ok().map(|seed| seed.parse().expect("a seed is a number"));
-    chosen.unwrap_or_else(|| u64::from_le_bytes(*leasehold_types::ids::random().first_chunk().unwrap()) | 1)
+    chosen.unwrap_or(14_142)
 }
 
 /// Runs with a seed that is printed if it panics.
