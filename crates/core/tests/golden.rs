@@ -240,7 +240,7 @@ fn resource_record(name: &str, used: u8, endings: usize, delays: usize) -> Bytes
 fn a_resource_is_remembered_for_something_and_was_used_at_a_time_of_its_own() {
     let counters = support::snapshot_chunks(&state(2), 1)[0].clone();
     let refused = |records: &[Bytes]| {
-        let chunks = [&[counters.clone()], records].concat();
+        let chunks = [std::slice::from_ref(&counters), records].concat();
         refused_at(&chunks).map(|(at, _)| at)
     };
     let (ended, delayed) = (resource_record("a", 7, 1, 0), resource_record("b", 0, 0, 1));
