@@ -193,9 +193,9 @@ impl Pair {
 }
 
 fn check(part: u64) {
+    // The same in every test run, which must not pass or fail by chance; others by hand.
     let chosen = std::env::var("LEASEHOLD_SEED").ok().map(|seed| seed.parse().expect("a seed is a number"));
-    let fresh = u64::from_le_bytes(*leasehold_types::ids::random().first_chunk().unwrap()) >> 1;
-    let seed: u64 = chosen.unwrap_or(fresh);
+    let seed: u64 = chosen.unwrap_or(17_320);
     let cases =
         std::env::var("LEASEHOLD_CASES").map_or(CASES, |cases| cases.parse().expect("a number of cases"));
     let config = Config {
