@@ -57,7 +57,7 @@ const DRILLS: &[Drill] = &[
         argument: "SECONDS",
         about: "the wall clock steps by an hour all the time, the other clocks with every restart (F10)",
         variable: "LEASEHOLD_SECONDS",
-        default: "120",
+        default: "600",
         line: || whole("e2e", &["clock_steps::".into()]),
     },
     Drill {

@@ -8,7 +8,7 @@ use crate::Seed;
 const FEWEST: u64 = 50;
 
 /// Mutates the entries of a corpus again and again and gives each mutant to `read`, with the place of the entry that it
-/// was made from. Goes on for half a second, or for as many as `LEASEHOLD_FUZZ_SECONDS` says; `LEASEHOLD_SEED` repeats a
+/// was made from. Goes on for ten seconds, or for as many as `LEASEHOLD_FUZZ_SECONDS` says; `LEASEHOLD_SEED` repeats a
 /// run. How many there were.
 #[expect(
     clippy::disallowed_methods,
@@ -17,7 +17,7 @@ const FEWEST: u64 = 50;
 pub fn mutants(corpus: &[Vec<u8>], mut read: impl FnMut(usize, &[u8])) -> u64 {
     assert!(!corpus.is_empty(), "there is nothing to mutate");
     let seconds = std::env::var("LEASEHOLD_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let most = Duration::from_secs_f64(seconds.unwrap_or(0.5));
+    let most = Duration::from_secs_f64(seconds.unwrap_or(10.0));
     let (began, mut seed, mut count) = (Instant::now(), Seed::from_env(14), 0);
     while count < FEWEST || began.elapsed() < most {
         let place = index(&mut seed, corpus.len());
