@@ -86,6 +86,7 @@ impl Desk {
         inbox: mpsc::UnboundedReceiver<Message>,
         time: ServingTime,
         most_backlog: usize,
+        turns: Turns,
     ) -> Self {
         Self {
             state,
@@ -97,7 +98,7 @@ impl Desk {
             most_backlog,
             deliveries: Vec::new(),
             post: Post::default(),
-            turns: Turns::default(),
+            turns,
             settled: None,
             alarm: None,
             next_heartbeat: Duration::ZERO,

@@ -15,6 +15,7 @@ use crate::node::Node;
 use crate::serving_time::ServingTime;
 use crate::shared::{Identity, Shared};
 use crate::state::State;
+use crate::turns::Turns;
 use crate::warm::Warm;
 use crate::{NodeConfig, SharedJournal, StartError};
 
@@ -92,7 +93,8 @@ pub(crate) async fn make_ready(
         state.make_secret(new_secret());
     }
     shared.set_format(state.table().journaled());
-    let mut desk = Desk::new(state, shared, inbox, time, config.queue);
+    let turns = Turns::new(!limits.confirm_is_free);
+    let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns);
     desk.publish();
     Ok(Ready { desk, writer: opened.writer, keepers })
 }

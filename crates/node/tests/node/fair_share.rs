@@ -11,8 +11,8 @@ use super::world::*;
 const FLOOD: usize = 2_000;
 /// The longest message of one tenant, which may have been taken before another is seen.
 const LONGEST: u64 = 256;
-/// Calls of one tenant in one batch while another asks.
-const SHARE: usize = 16;
+/// Calls of one tenant in one batch while another asks, on a journal whose confirmations are not free, as an engine's.
+const SHARE: usize = 64;
 
 fn acquire_of(tenant: &str, resource: &str) -> Call {
     Call { tenant: TenantName::new(tenant).unwrap(), ..acquire_with(resource, |_| {}) }
