@@ -34,8 +34,9 @@ pub(crate) struct SnapshotStart {
     pub(crate) bytes: u64,
     /// The size of the current snapshot.
     pub(crate) snapshot_bytes: u64,
-    /// Nobody else takes the journal over while nothing is served: what is overdue is made up for first.
-    pub(crate) alone: bool,
+    /// Whether the last lives of the node, which is alone on its journal, were too short for a snapshot. Where others may
+    /// take over nothing waits for one: they would.
+    pub(crate) is_in_a_crash_loop: bool,
 }
 
 impl Keepers {

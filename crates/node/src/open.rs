@@ -19,6 +19,9 @@ use crate::turns::Turns;
 use crate::warm::Warm;
 use crate::{NodeConfig, SharedJournal, StartError};
 
+/// A node that has lived so often since the last snapshot ends its lives before it has made the next: a crash loop.
+const CRASH_LOOP: usize = 4;
+
 /// A node that can serve.
 pub(crate) struct Ready {
     pub(crate) desk: Desk,
@@ -62,7 +65,7 @@ pub(crate) async fn make_ready(
         chunk_bytes: limits.chunk_bytes,
         bytes: replay.bytes,
         snapshot_bytes: replay.snapshot_bytes,
-        alone: config.shared.is_none(),
+        is_in_a_crash_loop: config.shared.is_none() && replay.lives >= CRASH_LOOP,
     };
     let keepers = Keepers::start(config, witness, snapshots, clock, observer)?;
 

@@ -17,6 +17,10 @@ pub(crate) struct Replay {
     pub(crate) snapshot_bytes: u64,
     /// Bytes of the bodies after the snapshot.
     pub(crate) bytes: u64,
+    /// Epochs that they were appended in.
+    pub(crate) lives: usize,
+    /// The last of them.
+    epoch: Option<Epoch>,
     /// The epoch whose active node resigned, if that is the last fact (J16).
     pub(crate) resigned: Option<Epoch>,
     /// Newer formats are refused.
@@ -40,6 +44,8 @@ impl Replay {
             snapshot_slot: Slot(0),
             snapshot_bytes: 0,
             bytes: 0,
+            lives: 0,
+            epoch: None,
             resigned: None,
             known_format,
         };
@@ -106,6 +112,9 @@ impl Replay {
         }
         self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(*epoch);
         self.bytes += batch.body.len() as u64;
+        if self.epoch.replace(*epoch) != Some(*epoch) {
+            self.lives += 1;
+        }
         self.tail = Tail { slot: batch.slot, hash: *hash };
         Ok(())
     }

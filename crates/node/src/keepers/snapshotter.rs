@@ -18,9 +18,9 @@ use crate::{Clock, NodeConfig, Observer, StartError};
 /// How much less the snapshotter's thread asks of the processor than the loop's: it is in no hurry.
 const NICE: i32 = 10;
 
-/// A node that finds this many times as much as makes a snapshot due has not ended one in its last lives: it makes one
-/// before it serves, or a crash loop under load would have more to replay with every restart.
-const OVERDUE: u64 = 2;
+/// In a crash loop a snapshot is made before the node serves, or each restart would have more to replay than the last;
+/// from so many bytes on, this part of what makes one due otherwise, since fewer are replayed in a moment.
+const WORTH_IT: u64 = 4;
 
 /// What the loop and the snapshotter share.
 #[derive(Debug, Default)]
@@ -63,7 +63,7 @@ impl Snapshotter {
         };
         let due_at = maker.due_after(maker.start.snapshot_bytes);
         gauge.due_at.store(due_at, Relaxed);
-        let is_overdue = maker.start.alone && maker.start.bytes >= OVERDUE * due_at;
+        let is_overdue = maker.start.is_in_a_crash_loop && maker.start.bytes >= due_at / WORTH_IT;
         let (serve, caught_up) = sync_channel::<Infallible>(0);
         let builder = std::thread::Builder::new().name("leasehold-keeper".to_owned());
         let thread = builder
