@@ -17,12 +17,13 @@ use crate::recent::Recent;
 use crate::reply::Ending;
 use crate::resource::{Delay, Full, Resource};
 
+mod key_hash;
 mod lately;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
-    by_key: Blocks<State, ResourceKey>,
+    by_key: Blocks<Entry, ResourceKey>,
     lately: Lately,
     full: Arena<Full>,
     /// Those with endings, by when they were last used: the oldest is forgotten first.
@@ -32,12 +33,20 @@ pub(crate) struct Resources {
 /// Almost all resources are held by one and have no past, so that costs no more than the place of the lease.
 type State = EitherIx<Lease, Full>;
 
+/// A resource in its order, with a hash of its key: whoever looks for one that is there finds it among the entries of a
+/// block without a look at the records of the others.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    tag: u32,
+    state: State,
+}
+
 impl Resources {
     /// What is known of a resource, if anything is.
     pub(crate) fn get(&self, key: &ResourceKey, leases: &Arena<Lease>) -> Option<Resource<'_>> {
         let state = match self.lately.get(key, &self.full) {
             Some(ix) => Some(State::second(ix)),
-            None => self.by_key.get(&self.sought(key, leases)),
+            None => self.by_key.get(&self.sought(key, leases)).map(|entry| entry.state),
         };
         state.map(|state| self.look_at(state))
     }
@@ -47,7 +56,7 @@ impl Resources {
         &'a self,
         leases: &'a Arena<Lease>,
     ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> {
-        self.by_key.iter().map(|state| (key_of(state, leases, &self.full), self.look_at(state)))
+        self.by_key.iter().map(|entry| self.tell(entry, leases))
     }
 
     /// Those from this key on.
@@ -56,8 +65,7 @@ impl Resources {
         begin: &ResourceKey,
         leases: &'a Arena<Lease>,
     ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a> {
-        let states = self.by_key.iter_from(&self.sought(begin, leases));
-        states.map(|state| (key_of(state, leases, &self.full), self.look_at(state)))
+        self.by_key.iter_from(&self.sought(begin, leases)).map(|entry| self.tell(entry, leases))
     }
 
     /// Those with endings and when they were last used, oldest first.
@@ -70,6 +78,10 @@ impl Resources {
         self.recent.len()
     }
 
+    fn tell<'a>(&'a self, entry: Entry, leases: &'a Arena<Lease>) -> (&'a ResourceKey, Resource<'a>) {
+        (key_of(entry.state, leases, &self.full), self.look_at(entry.state))
+    }
+
     fn look_at(&self, state: State) -> Resource<'_> {
         match state.get() {
             Either::First(ix) => Resource::HeldBy(ix),
@@ -78,16 +90,16 @@ impl Resources {
     }
 
     fn sought<'a>(&'a self, key: &'a ResourceKey, leases: &'a Arena<Lease>) -> ByKey<'a> {
-        ByKey { key, leases, full: &self.full }
+        ByKey::new(key, leases, &self.full)
     }
 
     /// This lease holds its resource now, with the newest token. If the resource was known, the lease's name is to be
     /// this one: one allocation serves all.
     pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
         let key = &leases.get(ix).resource;
-        let sought = ByKey { key, leases, full: &self.full };
+        let sought = ByKey::new(key, leases, &self.full);
         let is_known = self.lately.get(key, &self.full).is_some();
-        if !is_known && self.by_key.insert(&sought, State::first(ix)) {
+        if !is_known && self.by_key.insert(&sought, sought.entry(State::first(ix))) {
             return None;
         }
         let full_ix = self.full_ix(key, leases);
@@ -136,7 +148,8 @@ impl Resources {
     ) -> Ix<Full> {
         if self.by_key.get(&self.sought(key, leases)).is_none() {
             let ix = self.full.insert(Full::new(key.clone(), None));
-            self.by_key.insert(&ByKey { key, leases, full: &self.full }, State::second(ix));
+            let sought = ByKey::new(key, leases, &self.full);
+            self.by_key.insert(&sought, sought.entry(State::second(ix)));
         }
         let ix = self.full_ix(key, leases);
         let full = self.full.get_mut(ix);
@@ -155,14 +168,14 @@ impl Resources {
         if let Some(ix) = self.lately.get(key, &self.full) {
             return ix;
         }
-        let state = self.by_key.get(&self.sought(key, leases)).expect("only a known resource changes");
-        let ix = match state.get() {
+        let entry = self.by_key.get(&self.sought(key, leases)).expect("only a known resource changes");
+        let ix = match entry.state.get() {
             Either::Second(ix) => ix,
             Either::First(holder) => {
                 let key = leases.get(holder).resource.clone();
                 let ix = self.full.insert(Full::new(key, Some(holder)));
-                let sought = ByKey { key: &self.full.get(ix).key, leases, full: &self.full };
-                self.by_key.replace(&sought, State::second(ix));
+                let sought = ByKey::new(&self.full.get(ix).key, leases, &self.full);
+                self.by_key.replace(&sought, sought.entry(State::second(ix)));
                 ix
             }
         };
@@ -176,9 +189,9 @@ impl Resources {
         if !full.has_no_past() || !full.others.is_empty() {
             return;
         }
-        let sought = ByKey { key: &full.key, leases, full: &self.full };
+        let sought = ByKey::new(&full.key, leases, &self.full);
         if let Some(only) = full.first {
-            self.by_key.replace(&sought, State::first(only));
+            self.by_key.replace(&sought, sought.entry(State::first(only)));
         } else {
             self.by_key.remove(&sought);
         }
@@ -189,23 +202,45 @@ impl Resources {
 /// A resource that is looked for.
 struct ByKey<'a> {
     key: &'a ResourceKey,
+    tag: u32,
     leases: &'a Arena<Lease>,
     full: &'a Arena<Full>,
 }
 
-impl Sought<State> for ByKey<'_> {
+impl<'a> ByKey<'a> {
+    fn new(key: &'a ResourceKey, leases: &'a Arena<Lease>, full: &'a Arena<Full>) -> Self {
+        Self { key, tag: key_hash::tag(key_hash::of(key)), leases, full }
+    }
+
+    /// Its entry, in this state.
+    fn entry(&self, state: State) -> Entry {
+        Entry { tag: self.tag, state }
+    }
+}
+
+impl Sought<Entry> for ByKey<'_> {
     type Bound = ResourceKey;
 
-    fn bound_of(&self, state: &State) -> ResourceKey {
-        key_of(*state, self.leases, self.full).clone()
+    fn bound_of(&self, entry: &Entry) -> ResourceKey {
+        key_of(entry.state, self.leases, self.full).clone()
     }
 
     fn order_of_bound(&self, bound: &ResourceKey) -> Ordering {
         bound.cmp(self.key)
     }
 
-    fn order_of(&self, state: &State) -> Ordering {
-        key_of(*state, self.leases, self.full).cmp(self.key)
+    fn order_of(&self, entry: &Entry) -> Ordering {
+        key_of(entry.state, self.leases, self.full).cmp(self.key)
+    }
+
+    /// By tags first: one that is there is found with a look at one record, one that is not by seven, where it would be. The
+    /// first with this tag decides, whatever it is, so that keys that are chosen to collide cost one look more.
+    fn place_in(&self, entries: &[Entry]) -> Result<usize, usize> {
+        let tagged = entries.iter().position(|entry| entry.tag == self.tag);
+        match tagged.filter(|place| self.order_of(&entries[*place]).is_eq()) {
+            Some(place) => Ok(place),
+            None => entries.binary_search_by(|entry| self.order_of(entry)),
+        }
     }
 }
 
@@ -213,5 +248,42 @@ fn key_of<'a>(state: State, leases: &'a Arena<Lease>, full: &'a Arena<Full>) -> 
     match state.get() {
         Either::First(ix) => &leases.get(ix).resource,
         Either::Second(ix) => &full.get(ix).key,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_types::{ResourceName, TenantName};
+
+    use super::*;
+
+    fn key(number: usize) -> ResourceKey {
+        let name = ResourceName::new(&format!("lock/{number}")).expect("a name");
+        ResourceKey::new(&TenantName::default_tenant(), &name)
+    }
+
+    /// As if somebody had chosen names whose hashes collide.
+    #[test]
+    fn keys_with_the_same_tag_are_told_apart() {
+        let (leases, mut full, mut by_key) = (Arena::default(), Arena::default(), Blocks::default());
+        let keys: Vec<_> = (0..=1_000).map(key).collect();
+        let (new, known) = keys.split_last().expect("there are some");
+        let all: Vec<_> = known.iter().map(|key| full.insert(Full::new(key.clone(), None))).collect();
+        let sought = |key| ByKey { tag: 7, ..ByKey::new(key, &leases, &full) };
+        for (key, ix) in known.iter().zip(all) {
+            let sought = sought(key);
+            assert!(by_key.insert(&sought, sought.entry(State::second(ix))));
+        }
+        let key_of = |entry: Option<Entry>| entry.map(|entry| key_of(entry.state, &leases, &full));
+        assert_eq!(key_of(by_key.get(&sought(new))), None);
+        for key in known {
+            assert_eq!(key_of(by_key.get(&sought(key))), Some(key));
+        }
+        for key in known.iter().step_by(3) {
+            assert_eq!(key_of(by_key.remove(&sought(key))), Some(key));
+        }
+        for (number, key) in known.iter().enumerate() {
+            assert_eq!(key_of(by_key.get(&sought(key))), (number % 3 != 0).then_some(key));
+        }
     }
 }

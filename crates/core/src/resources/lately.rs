@@ -5,25 +5,34 @@
 
 use leasehold_types::ResourceKey;
 
+use super::key_hash;
 use crate::arena::{Arena, Ix};
 use crate::resource::Full;
 
-/// Buckets at first, and at most: 1 MiB, for about as many records as are remembered.
+/// Buckets at first, and at most: 2 MiB, for about as many records as are remembered.
 const LEAST: usize = 64;
 const MOST: usize = 1 << 17;
 
-/// 2^64 divided by the golden ratio.
-const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
-
 /// See the module. There are two places for every hash, the one that was set last first.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Lately(Vec<[Option<Ix<Full>>; 2]>);
+pub(super) struct Lately(Vec<[Option<Used>; 2]>);
+
+/// A record that was used: its key's tag tells nearly always whether it is worth a look.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+struct Used {
+    tag: u32,
+    ix: Ix<Full>,
+}
 
 impl Lately {
     /// The full record of this key, if it is known here.
     pub(super) fn get(&self, key: &ResourceKey, full: &Arena<Full>) -> Option<Ix<Full>> {
-        let bucket = self.0.get(self.bucket(key)?)?;
-        bucket.iter().flatten().copied().find(|ix| full.find(*ix).is_some_and(|record| record.key == *key))
+        let hash = key_hash::of(key);
+        let mut bucket = self.0.get(self.bucket(hash)?)?.iter().flatten();
+        let is_its = |used: &&Used| {
+            used.tag == key_hash::tag(hash) && full.find(used.ix).is_some_and(|record| record.key == *key)
+        };
+        bucket.find(is_its).map(|used| used.ix)
     }
 
     /// This is the full record of this key, and there are so many.
@@ -31,30 +40,21 @@ impl Lately {
         if self.0.len() < records.clamp(LEAST, MOST) {
             self.0 = vec![[None; 2]; (2 * self.0.len()).max(LEAST)];
         }
-        if let Some(number) = self.bucket(key) {
+        let hash = key_hash::of(key);
+        let used = Used { tag: key_hash::tag(hash), ix };
+        if let Some(number) = self.bucket(hash) {
             let [first, second] = &mut self.0[number];
-            if *first != Some(ix) {
-                *second = first.replace(ix);
+            if *first != Some(used) {
+                *second = first.replace(used);
             }
         }
     }
 
     /// The upper bits of a hash are its best; there are none while there are no buckets.
-    fn bucket(&self, key: &ResourceKey) -> Option<usize> {
+    fn bucket(&self, hash: u64) -> Option<usize> {
         let bits = self.0.len().checked_ilog2()?;
-        Some((hash(key.as_str().as_bytes()) >> (u64::BITS - bits)) as usize)
+        Some((hash >> (u64::BITS - bits)) as usize)
     }
-}
-
-fn hash(bytes: &[u8]) -> u64 {
-    let mut hash = bytes.len() as u64;
-    for chunk in bytes.chunks(8) {
-        let mut eight = [0; 8];
-        eight[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash ^ u64::from_le_bytes(eight)).wrapping_mul(SPREAD);
-        hash ^= hash >> 32;
-    }
-    hash.wrapping_mul(SPREAD)
 }
 
 #[cfg(test)]

@@ -25,6 +25,7 @@ mod resources;
 mod route;
 mod sessions;
 mod suspicion;
+mod workers;
 
 use std::sync::Arc;
 
@@ -43,6 +44,7 @@ use received::Received;
 
 pub(crate) use app::{App, Base, outcome};
 pub(crate) use route::Place;
+pub(crate) use workers::Workers;
 
 /// Completes when the server is to end. Cancel-safe.
 pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
