@@ -78,6 +78,21 @@ pub(crate) struct Plan {
     pub(crate) smoke: bool,
 }
 
+impl Plan {
+    /// The parts of the plan, each with the number of threads that its load comes from. That of cycles is one, as that of
+    /// `leasehold bench`: it leaves the cores to what is measured, and no peer was slower by it. Hand-offs and renewals
+    /// have one for each core, without which some peers were.
+    pub(crate) fn by_load_threads(self) -> impl Iterator<Item = (usize, Self)> {
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let Self { contests, extras, rounds, turn, smoke } = self;
+        let (cycles, others): (Vec<_>, Vec<_>) =
+            contests.into_iter().partition(|contest| contest.workload == Workload::Cycle);
+        let plan = move |contests, extras| Self { contests, extras, rounds, turn, smoke };
+        let parts = [(1, plan(cycles, Vec::new())), (cores, plan(others, extras))];
+        parts.into_iter().filter(|(_, plan)| !plan.contests.is_empty() || !plan.extras.is_empty())
+    }
+}
+
 /// What is no contest.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Extra {

@@ -29,7 +29,7 @@ const DISK: u32 = 4;
 /// Measures everything and gives each part to `keep` when it is done; returns what went wrong.
 pub(crate) async fn run(
     plan: &Plan,
-    mut keep: impl FnMut(Part) -> anyhow::Result<()>,
+    keep: &mut impl FnMut(Part) -> anyhow::Result<()>,
 ) -> anyhow::Result<Vec<String>> {
     let (mut engines, mut wrong) = (Engines::default(), Vec::new());
     for contest in &plan.contests {

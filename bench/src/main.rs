@@ -38,11 +38,11 @@ use std::process::ExitCode;
 use clap::Parser as _;
 
 use args::Args;
-use figures::Figures;
+use figures::{Figures, Part};
+use tokio::runtime::Builder;
 
-#[tokio::main]
-async fn main() -> ExitCode {
-    match run(Args::parse()).await {
+fn main() -> ExitCode {
+    match run(Args::parse()) {
         Ok(code) => code,
         Err(error) => {
             eprintln!("bench: {error:#}");
@@ -51,23 +51,28 @@ async fn main() -> ExitCode {
     }
 }
 
-async fn run(args: Args) -> anyhow::Result<ExitCode> {
+fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(piece) = args.instructions {
         instructions::work(piece);
         return Ok(ExitCode::SUCCESS);
     }
     let plan = args.plan();
+    let is_smoke = plan.smoke;
     let kept = args.page.as_deref().map(report::figures_of).transpose()?;
     let (mut all, mut measured) = (kept.unwrap_or_default(), Figures::default());
-    let mut wrong = contest::run(&plan, |part| {
+    let mut keep = |part: Part| {
         measured.add(part.clone());
         all.add(part);
         // After each part: whatever happens to the next one, this one is kept.
         args.page.as_deref().map_or(Ok(()), |page| report::write_page(page, &all))
-    })
-    .await?;
+    };
+    let mut wrong = Vec::new();
+    for (load_threads, plan) in plan.by_load_threads() {
+        let runtime = Builder::new_multi_thread().worker_threads(load_threads).enable_all().build()?;
+        wrong.extend(runtime.block_on(contest::run(&plan, &mut keep))?);
+    }
     println!("{}", report::markdown(&measured));
-    if plan.smoke {
+    if is_smoke {
         wrong.extend(floors::check(&measured).into_iter().chain(instructions::check()?));
     }
     wrong.iter().for_each(|line| eprintln!("bench: {line}"));
