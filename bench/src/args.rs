@@ -141,7 +141,7 @@ impl Args {
         wanted.map(|(extra, _)| extra).collect()
     }
 
-    /// Group after group, so that everything that one needs is started once.
+    /// Group after group, so that what one needs is not started anew for each number of clients.
     fn contests(&self) -> Vec<Contest> {
         let all = [
             (Workload::Cycle, What::Cycle),
@@ -179,5 +179,26 @@ impl Args {
         let named = self.only.is_empty() || self.only.iter().any(|text| who.name().contains(text.as_str()));
         let in_smoke = matches!(who, Contestant::Embedded | Contestant::Etcd | Contestant::Redis);
         named && (in_smoke || !self.smoke)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_lost_when_a_plan_is_parted() {
+        let plan = || Args::parse_from(["leasehold-bench"]).plan();
+        let (contests, extras) = (plan().contests.len(), plan().extras.len());
+        let parts: Vec<_> = plan().by_load_threads().collect();
+        let [(1, cycles), (_, others)] = &parts[..] else {
+            panic!("there are two parts, the first of one thread")
+        };
+        assert!(cycles.contests.iter().all(|contest| contest.workload == Workload::Cycle));
+        assert!(others.contests.iter().all(|contest| contest.workload != Workload::Cycle));
+        assert_eq!(cycles.contests.len() + others.contests.len(), contests);
+        assert_eq!(cycles.extras.len() + others.extras.len(), extras);
     }
 }

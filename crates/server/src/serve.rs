@@ -17,9 +17,8 @@ use crate::server::{Components, Server};
 pub fn serve(settings: impl Fn() -> Result<Config, ConfigError>) -> Result<(), ServeError> {
     let config = settings()?;
     let log = logs::init(&config.log)?;
-    // Connections have threads of their own; what is left for this one is little.
     let runtime =
-        tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(ServeError::System)?;
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(ServeError::System)?;
     let components = Components::new(&config, log.clone());
     let outcome = runtime.block_on(async {
         let mut signals = Signals::listen()?;

@@ -16,7 +16,7 @@ use crate::error::ServeError;
 use crate::fences::Fences;
 use crate::grpc::Losses;
 use crate::http::forward::Connections;
-use crate::http::{App, Workers, accept};
+use crate::http::{App, accept};
 use crate::lives::{Lives, Parts};
 use crate::logs::LogSink;
 use crate::metrics::Metrics;
@@ -78,7 +78,6 @@ impl Server {
         let (advertise, scheme) = (config.advertise.clone(), config.scheme());
         let tls = config.tls.clone().map(Tls::load).transpose().map_err(unusable)?.map(Arc::new);
         let place = Place::take(config.listen)?;
-        let workers = Workers::start().map_err(ServeError::System)?;
         let parts = parts(config, components)?;
         let traces = parts.traces.clone();
         let signer = parts.signer.clone();
@@ -97,8 +96,7 @@ impl Server {
         parts.let_first_in(running.handle()).await;
         let (stop, stopping) = watch::channel(false);
         let (lives, app) = Lives::new(parts, url, &running);
-        let accepting =
-            tokio::spawn(accept::serve(listener, workers, tls.clone(), app.clone(), stopping.clone()));
+        let accepting = tokio::spawn(accept::serve(listener, tls.clone(), app.clone(), stopping.clone()));
         let lives = Some(tokio::spawn(lives.keep(running, stopping)));
         let following = tls.clone().map(|tls| tokio::spawn(tls.follow_files()));
         let server =

@@ -1,7 +1,6 @@
 //! The accept loop: connection cap, patience, graceful end.
 
 use std::convert::Infallible;
-use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +16,6 @@ use tracing::{debug, warn};
 
 use super::App;
 use super::connection::{Activity, WatchedStream};
-use super::workers::Workers;
 use crate::auth::ConnectionCaller;
 use crate::config::patience;
 use crate::grpc;
@@ -34,7 +32,6 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// present one when it arrives, a gRPC connection to the one when it began. Cancel-safe: dropping it closes everything.
 pub(crate) async fn serve(
     listener: TcpListener,
-    workers: Workers,
     tls: Option<Arc<Tls>>,
     present: watch::Receiver<Arc<App>>,
     mut stop: watch::Receiver<bool>,
@@ -50,8 +47,8 @@ pub(crate) async fn serve(
                 Ok((socket, _)) => {
                     match Arc::clone(&room).try_acquire_owned() {
                         Ok(place) => {
-                            let begun = begin(socket.into_std(), tls.clone(), present.clone(), stop.clone(), place);
-                            workers.spawn(&mut connections, begun);
+                            let begun = begin(socket, tls.clone(), present.clone(), stop.clone(), place);
+                            drop(connections.spawn(begun));
                         }
                         // Without a handshake there is nothing that a client of TLS would understand.
                         Err(_) if tls.is_some() => {}
@@ -96,20 +93,18 @@ async fn turn_away(mut socket: TcpStream, told: Vec<u8>) {
     drop(tokio::time::timeout(patience::LINGER, told).await);
 }
 
-/// Finds out what a connection speaks, and serves it, on the runtime that it is polled by.
+/// Finds out what a connection speaks, and serves it.
 async fn begin(
-    socket: io::Result<std::net::TcpStream>,
+    socket: TcpStream,
     tls: Option<Arc<Tls>>,
     present: watch::Receiver<Arc<App>>,
     mut stop: watch::Receiver<bool>,
     _place: OwnedSemaphorePermit,
 ) {
-    let joined =
-        socket.and_then(|socket| socket.set_nodelay(true).and_then(|()| TcpStream::from_std(socket)));
-    let socket = match joined {
-        Ok(socket) => socket,
-        Err(error) => return debug!(%error, "a connection ended before it began"),
-    };
+    if let Err(error) = socket.set_nodelay(true) {
+        debug!(%error, "a connection ended before it began");
+        return;
+    }
     let metrics = Arc::clone(&present.borrow().metrics);
     let _open = metrics.connection();
     let Some(tls) = tls else {

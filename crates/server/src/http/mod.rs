@@ -25,7 +25,6 @@ mod resources;
 mod route;
 mod sessions;
 mod suspicion;
-mod workers;
 
 use std::sync::Arc;
 
@@ -44,7 +43,6 @@ use received::Received;
 
 pub(crate) use app::{App, Base, outcome};
 pub(crate) use route::Place;
-pub(crate) use workers::Workers;
 
 /// Completes when the server is to end. Cancel-safe.
 pub(crate) async fn draining(drain: &mut watch::Receiver<bool>) {
