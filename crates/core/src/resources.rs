@@ -257,7 +257,7 @@ mod tests {
 
     use super::*;
 
-    fn key(number: usize) -> ResourceKey {
+    pub(super) fn key(number: usize) -> ResourceKey {
         let name = ResourceName::new(&format!("lock/{number}")).expect("a name");
         ResourceKey::new(&TenantName::default_tenant(), &name)
     }

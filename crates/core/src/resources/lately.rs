@@ -59,14 +59,8 @@ impl Lately {
 
 #[cfg(test)]
 mod tests {
-    use leasehold_types::{ResourceName, TenantName};
-
+    use super::super::tests::key;
     use super::*;
-
-    fn key(number: usize) -> ResourceKey {
-        let name = ResourceName::new(&format!("lock/{number}")).expect("a name");
-        ResourceKey::new(&TenantName::default_tenant(), &name)
-    }
 
     #[test]
     fn most_records_are_found_whose_names_differ_in_a_digit() {
