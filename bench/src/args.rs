@@ -80,8 +80,8 @@ pub(crate) struct Plan {
 
 impl Plan {
     /// The parts of the plan, each with the number of threads that its load comes from. That of cycles is one, as that of
-    /// `leasehold bench`: it leaves the cores to what is measured, and no peer was slower by it. Hand-offs and renewals
-    /// have one for each core, without which some peers were.
+    /// `leasehold bench`: it leaves the cores to what is measured, and cost no peer more than about a twentieth. Hand-offs and
+    /// renewals have one for each core, without which some peers lost more than that.
     pub(crate) fn by_load_threads(self) -> impl Iterator<Item = (usize, Self)> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let Self { contests, extras, rounds, turn, smoke } = self;
