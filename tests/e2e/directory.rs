@@ -85,9 +85,10 @@ fn a_backup_is_restored_elsewhere_with_larger_tokens() {
     let server = Server::start(&data);
     let token = server.http().acquire("kept", &lease, 3_600_000).unwrap().token();
     server.stop();
-    let backup = leasehold(&["backup", file_text], &data);
+    let asked = ["backup", file_text, "--unserved", "--actor", "ada", "--reason", "monday"];
+    let backup = leasehold(&asked, &data);
     assert!(backup.status.success(), "{}", text(&backup));
-    let again = leasehold(&["backup", file_text], &data);
+    let again = leasehold(&asked, &data);
     assert!(!again.status.success(), "a backup is never overwritten: {}", text(&again));
 
     let restore = leasehold(&["restore", file_text, "--actor", "ada", "--reason", "new disk"], &restored);

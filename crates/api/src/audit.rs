@@ -13,7 +13,7 @@ pub struct AuditRecord {
     /// Its number, from 1, without gaps.
     pub seq: u64,
     /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`,
-    /// `SETTINGS_CHANGE`.
+    /// `SETTINGS_CHANGE`, `BACKUP`.
     pub action: String,
     /// What, where it was about a resource.
     pub resource: Option<String>,

@@ -11,6 +11,7 @@
 //! the whole surface as a document.
 
 mod audit;
+mod backups;
 mod credentials;
 mod elections;
 mod error;
@@ -29,6 +30,7 @@ mod ttl;
 mod wire;
 
 pub use audit::{AuditPage, AuditRecord, AuditVerifyAnswer};
+pub use backups::{BACKUPS_FORMAT, NoteBackupAnswer, NoteBackupRequest};
 pub use credentials::{
     CreateCredentialAnswer, CreateCredentialRequest, CredentialRecord, CredentialsPage,
     RevokeCredentialAnswer,

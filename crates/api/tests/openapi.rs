@@ -426,6 +426,10 @@ fn answers_about_the_rest() {
     check("NodeSeen", &node, &node);
     let request = UpgradeFinishRequest { actor_id: "op".into(), reason: "r".into() };
     check("UpgradeFinishRequest", &request, &request);
+    let request = NoteBackupRequest { actor_id: "op".into(), reason: "r".into() };
+    check("NoteBackupRequest", &request, &request);
+    let noted = NoteBackupAnswer { audit_seq: 1, cluster_id: ClusterId::from_bytes([7; 16]) };
+    check("NoteBackupAnswer", &noted, &noted);
     let older_nodes = vec![node.clone()];
     let finished = UpgradeFinishAnswer { finished: true, format: 2, before: 1, older_nodes };
     check("UpgradeFinishAnswer", &finished, &finished);

@@ -144,6 +144,11 @@ impl Problem {
         self.code == "not_active"
     }
 
+    /// Whether the journal may have too old a format for what was asked, or the server too old a version.
+    pub(crate) fn may_be_of_the_format(&self) -> bool {
+        matches!(self.code.as_str(), "store_unavailable" | "not_found")
+    }
+
     fn exit(&self) -> Exit {
         match self.code.as_str() {
             "bad_request" | "too_large" | "idempotency_mismatch" | "class_not_supported" => Exit::Usage,

@@ -15,7 +15,7 @@ pub struct AuditEntry {
     /// Its number, from 1, without gaps.
     pub seq: u64,
     /// `FORCE_RELEASE`, `SESSION_END`, `RECOVER`, `UPGRADE_FINISH`, `CREDENTIAL_CREATE`, `CREDENTIAL_REVOKE`,
-    /// `SETTINGS_CHANGE`.
+    /// `SETTINGS_CHANGE`, `BACKUP`.
     pub action: AuditAction,
     /// Which tenant; empty for actions on the whole journal.
     pub tenant: Box<str>,
@@ -54,11 +54,13 @@ pub enum AuditAction {
     CredentialRevoke,
     /// Gave a node other policies or quotas.
     SettingsChange,
+    /// Made a backup.
+    Backup,
 }
 
 impl AuditAction {
     /// Every action; its place in this list is its byte in journals.
-    pub(crate) const ALL: [Self; 7] = [
+    pub(crate) const ALL: [Self; 8] = [
         Self::ForceRelease,
         Self::SessionEnd,
         Self::Recover,
@@ -66,6 +68,7 @@ impl AuditAction {
         Self::CredentialCreate,
         Self::CredentialRevoke,
         Self::SettingsChange,
+        Self::Backup,
     ];
 
     /// The word for it.
@@ -78,6 +81,7 @@ impl AuditAction {
             Self::CredentialCreate => "CREDENTIAL_CREATE",
             Self::CredentialRevoke => "CREDENTIAL_REVOKE",
             Self::SettingsChange => "SETTINGS_CHANGE",
+            Self::Backup => "BACKUP",
         }
     }
 }

@@ -79,6 +79,8 @@ pub enum Command {
     AddCredential(AddCredential),
     /// Take that back.
     RevokeCredential(RevokeCredential),
+    /// Note that a backup is about to be made.
+    NoteBackup(Operator),
     /// Serve with these quotas from now on, and note them and the policies, if they changed. The node's own: nobody asks it
     /// from outside.
     NoteSettings {

@@ -145,6 +145,15 @@ pub enum Fact {
         /// For people.
         at: WallTime,
     },
+    /// An operator was about to make a backup. Is its own audit entry. Since format 3.
+    BackedUp {
+        /// Who and why.
+        operator: Operator,
+        /// The authenticated caller.
+        identity: Option<Box<str>>,
+        /// For people.
+        at: WallTime,
+    },
     /// The nodes of this journal share a secret from now on (N7). Since format 2.
     SecretMade(ClusterSecret),
     /// Facts of this format may follow (N10). Since format 2.
@@ -186,6 +195,7 @@ impl Fact {
             | Self::CredentialAdded { .. }
             | Self::CredentialRevoked { .. }
             | Self::SettingsChanged { .. } => 2,
+            Self::BackedUp { .. } => 3,
             Self::FormatRaised { format, .. } => *format,
         }
     }

@@ -301,6 +301,7 @@ impl Journaled {
             Fact::CredentialAdded { credential, change } => self.add_credential(credential, change),
             Fact::CredentialRevoked { id, change } => self.revoke_credential(*id, change),
             Fact::SettingsChanged { operator, at } => self.note_settings(operator, *at),
+            Fact::BackedUp { operator, identity, at } => self.note_backup(operator, identity.as_deref(), *at),
         }
     }
 

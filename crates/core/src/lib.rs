@@ -12,6 +12,7 @@
 mod acquire;
 mod arena;
 mod audit;
+mod backup;
 mod blocks;
 mod chunked;
 mod clocks;

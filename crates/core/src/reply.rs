@@ -73,6 +73,11 @@ pub enum Reply {
         /// The audit entry that says so.
         audit_seq: u64,
     },
+    /// A backup is noted.
+    BackupNoted {
+        /// The audit entry that says so.
+        audit_seq: u64,
+    },
     /// The settings are noted, or were.
     SettingsNoted {
         /// The audit entry that says so, where there is a new one.
@@ -464,7 +469,7 @@ pub enum Refusal {
     },
     /// A certificate's name stands for one credential.
     CredentialTaken,
-    /// The journal is still of a format without credentials (N10).
+    /// The journal is still of a format that cannot hold this (N10).
     FormatTooOld,
 }
 

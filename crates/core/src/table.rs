@@ -223,6 +223,9 @@ impl LockTable {
             Command::RevokeCredential(revoke) => {
                 Some(self.revoke_credential(revoke, identity, now, &mut out))
             }
+            Command::NoteBackup(operator) => {
+                Some(self.note_backup(operator, identity, (&tenant, key.as_ref()), now, &mut out))
+            }
             Command::NoteSettings { operator, is_default, quotas } => {
                 self.set_quotas(quotas);
                 Some(self.note_settings(operator, is_default, now, &mut out))

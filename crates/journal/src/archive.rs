@@ -17,7 +17,7 @@ mod read;
 mod write;
 
 pub use read::Archive;
-pub use write::{ArchiveError, Summary, write_archive};
+pub use write::{ArchiveError, Summary, must_be_new, write_archive};
 
 use leasehold_types::Slot;
 

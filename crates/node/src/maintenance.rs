@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use leasehold_core::{Command, LockTable, Operator, Recover, Refusal, Reply, Settings, Ticket};
+use leasehold_core::{Command, LockTable, Operator, Recover, Refusal, Reply, Settings, Ticket, codec};
 use leasehold_journal::{Claim, Journal, OpenError, Opened};
 use leasehold_types::ids::random;
-use leasehold_types::{ClusterId, Epoch, Generation, Nonce, Now, TenantName, Time, limits};
+use leasehold_types::{ClusterId, Epoch, Generation, Nonce, Now, Slot, TenantName, Time, limits};
 
 use crate::keepers::{DataLock, load_witness, store_witness};
-use crate::open::{Seen, claim, directory, witness_of};
+use crate::open::{Seen, claim, compare, directory, witness_of};
 use crate::replay::Replay;
 use crate::state::{Delivery, Next, State, Work};
 use crate::{Call, Clock, StartError};
@@ -28,6 +28,21 @@ pub struct Recovered {
     pub loss: Option<String>,
 }
 
+/// Whether a backup is in the audit log.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum BackupNote {
+    /// It is.
+    Noted {
+        /// The entry that says so.
+        audit_seq: u64,
+    },
+    /// It cannot be: the journal has an older format (N10).
+    FormatTooOld {
+        /// Which.
+        format: u8,
+    },
+}
+
 /// Accepts what is left of a damaged, regressed or restored journal: raises the generation, the epoch and the token
 /// floor above everything that journal and witness know (by 2^40, or to `token_floor` if that is more), and writes the
 /// witness anew. Also the last step of a restore.
@@ -41,8 +56,7 @@ pub async fn recover(
     token_floor: Option<u64>,
     clock: &dyn Clock,
 ) -> Result<Recovered, StartError> {
-    // The embedded journal has a lock of its own.
-    let _lock = if journal.kind() == "embedded" { None } else { Some(DataLock::take(data_dir)?) };
+    let _lock = lock(journal, data_dir)?;
     // A witness that cannot be read knows nothing; recovering is what an operator does about it.
     let witness = load_witness(data_dir).unwrap_or(None);
     let (seen_epoch, seen_token) =
@@ -55,27 +69,85 @@ pub async fn recover(
     let replay = replay_all(&mut opened).await?;
     let above = replay.state.last_token().max(seen_token) + limits::RECOVERY_STEP;
     let token_floor = token_floor.map_or(above, |asked| asked.max(above));
-    let tail = replay.tail;
-    let now = Now { time: Time(0), wall: clock.read().wall };
-    let table = LockTable::restore(replay.state, Settings::on(opened.durability), now);
-    let mut state = State::new(table, opened.epoch, nonce, tail, opened.writer.limits());
-    let call = Call {
-        tenant: TenantName::default_tenant(),
-        identity: None,
-        key: None,
-        command: Command::Recover(Recover { token_floor, operator }),
-    };
-    state.take(Ticket(1), call, now);
-    // Nobody serves afterwards: the next node need not wait for a sign of life.
-    state.resign();
-    commit(&mut state, &mut opened).await?;
-    let (generation, token_floor) = recovered(&mut state)?;
+    let command = Command::Recover(Recover { token_floor, operator });
+    let (generation, token_floor) = recovered(carry_out(command, replay, &mut opened, nonce, clock).await?)?;
 
-    opened.tail = state.tail();
     let directory = directory(journal, data_dir)?;
     let seen = Seen { token: token_floor, generation, nonce };
     store_witness(data_dir, &witness_of(&opened, directory, seen))?;
     Ok(Recovered { cluster: opened.cluster, generation, token_floor, epoch: opened.epoch, loss })
+}
+
+/// Notes in the audit log of a journal that no node serves that a backup is about to be made, if its format can hold that.
+/// The journal is claimed as a node claims it, so that whoever does serve it on a remote engine is fenced, and checked
+/// against the witness, which is then written anew: the next node of this data directory finds what it expects.
+///
+/// # Errors
+/// See [`StartError`]. A journal that regressed is not written to. Asking again is safe; an outcome that stayed unknown may
+/// leave a second entry.
+pub async fn note_backup(
+    journal: &dyn Journal,
+    data_dir: &Path,
+    operator: Operator,
+    clock: &dyn Clock,
+) -> Result<BackupNote, StartError> {
+    let _lock = lock(journal, data_dir)?;
+    let nonce = Nonce::from_bytes(random());
+    let mut opened = journal.open(claim(nonce)).await?;
+    let directory = directory(journal, data_dir)?;
+    let regressed = compare(data_dir, &mut opened, directory.clone()).await?;
+    let replay = replay_all(&mut opened).await?;
+    let (format, generation) = (replay.state.format(), replay.state.generation());
+    if let Some((witness, error)) = regressed
+        && !witness.is_given_up_by(generation, replay.state.recovered_above())
+    {
+        return Err(error.into());
+    }
+    let seen = Seen { token: replay.state.last_token(), generation, nonce };
+    let reply = carry_out(Command::NoteBackup(operator), replay, &mut opened, nonce, clock).await?;
+    store_witness(data_dir, &witness_of(&opened, directory, seen))?;
+    match reply {
+        Reply::BackupNoted { audit_seq } => Ok(BackupNote::Noted { audit_seq }),
+        Reply::Refused(Refusal::FormatTooOld) => Ok(BackupNote::FormatTooOld { format }),
+        _ => Err(StartError::Refused("the table does not take the note of the backup")),
+    }
+}
+
+/// Keeps nodes off the data directory. The embedded journal has a lock of its own.
+fn lock(journal: &dyn Journal, data_dir: &Path) -> Result<Option<DataLock>, StartError> {
+    let is_embedded = journal.kind() == "embedded";
+    Ok(if is_embedded { None } else { Some(DataLock::take(data_dir)?) })
+}
+
+/// Has one command decided on top of what was replayed, commits what comes of it, and resigns. The tail of `opened` is then
+/// the new one.
+async fn carry_out(
+    command: Command,
+    replay: Replay,
+    opened: &mut Opened,
+    nonce: Nonce,
+    clock: &dyn Clock,
+) -> Result<Reply, StartError> {
+    let tail = replay.tail;
+    let now = Now { time: Time(0), wall: clock.read().wall };
+    let table = LockTable::restore(replay.state, Settings::on(opened.durability), now);
+    let mut state = State::new(table, opened.epoch, nonce, tail, opened.writer.limits());
+    if tail.slot == Slot(0) {
+        state.found(codec::FORMAT, now.wall);
+    }
+    let call = Call { tenant: TenantName::default_tenant(), identity: None, key: None, command };
+    state.take(Ticket(1), call, now);
+    // Nobody serves afterwards: the next node need not wait for a sign of life.
+    state.resign();
+    commit(&mut state, opened).await?;
+    opened.tail = state.tail();
+    let mut deliveries = Vec::new();
+    state.deliver(&mut deliveries);
+    let reply = deliveries.into_iter().find_map(|delivery| match delivery {
+        Delivery::Reply(_, reply) => Some(reply.into_inner()),
+        Delivery::Live(..) => None,
+    });
+    reply.ok_or(StartError::Refused("the table does not answer"))
 }
 
 /// Opens once to find the longest whole prefix and the highest epoch that the journal knows, and lets go again.
@@ -114,16 +186,10 @@ async fn commit(state: &mut State, opened: &mut Opened) -> Result<(), StartError
     Ok(())
 }
 
-fn recovered(state: &mut State) -> Result<(Generation, u64), StartError> {
-    let mut deliveries = Vec::new();
-    state.deliver(&mut deliveries);
-    let reply = deliveries.into_iter().find_map(|delivery| match delivery {
-        Delivery::Reply(_, reply) => Some(reply.into_inner()),
-        Delivery::Live(..) => None,
-    });
+fn recovered(reply: Reply) -> Result<(Generation, u64), StartError> {
     match reply {
-        Some(Reply::Recovered { generation, token_floor }) => Ok((generation, token_floor)),
-        Some(Reply::Refused(Refusal::TokensUsedUp)) => {
+        Reply::Recovered { generation, token_floor } => Ok((generation, token_floor)),
+        Reply::Refused(Refusal::TokensUsedUp) => {
             Err(StartError::Refused("no token below 2^53 would be left above the floor"))
         }
         _ => Err(StartError::Refused("the table does not take the recovery")),

@@ -45,7 +45,7 @@ pub(crate) async fn make_ready(
 ) -> Result<Ready, StartError> {
     let Node { config, journal, clock, observer, .. } = node;
     let directory = directory(&**journal, &config.data_dir)?;
-    let regressed = compare(config, &mut opened, directory.clone()).await?;
+    let regressed = compare(&config.data_dir, &mut opened, directory.clone()).await?;
     let warm = replay(config, &mut opened, warm).await?;
     if let Some((witness, error)) = regressed {
         if !warm.gives_up(&witness) {
@@ -104,12 +104,12 @@ pub(crate) async fn make_ready(
 
 /// Compares the journal with what this node has seen of it; what does not fit is given back, since only a replay tells
 /// whether it was given up.
-async fn compare(
-    config: &NodeConfig,
+pub(crate) async fn compare(
+    data_dir: &Path,
     opened: &mut Opened,
     directory: Option<Directory>,
 ) -> Result<Option<(Witness, OpenError)>, StartError> {
-    let Some(witness) = load_witness(&config.data_dir)? else { return Ok(None) };
+    let Some(witness) = load_witness(data_dir)? else { return Ok(None) };
     let sighting = Sighting::of(opened, &witness, directory).await?;
     Ok(witness.check(&sighting).err().map(|error| (witness, error)))
 }

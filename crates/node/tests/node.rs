@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail by panicking too")]
 
 mod node {
+    mod backups;
     mod cluster;
     mod commits;
     mod fair_share;

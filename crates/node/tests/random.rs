@@ -13,8 +13,7 @@ use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Tail};
 use leasehold_node::Call;
 use leasehold_node::state::{Delivery, Next, State, Work};
 use leasehold_types::{
-    Class, Durability, Epoch, LeaseId, Nonce, Now, OwnerId, ResourceName, TenantName, Time, Ttl, TtlBounds,
-    WallTime,
+    Durability, Epoch, LeaseId, Nonce, Now, OwnerId, ResourceName, TenantName, Time, Ttl, TtlBounds, WallTime,
 };
 
 /// Numbers from a seed; the same on every machine (splitmix64).
@@ -231,22 +230,17 @@ fn call(random: &mut Random) -> Call {
     (id[0], id[8]) = (u8::try_from(random.below(24)).unwrap(), 0x80);
     let lease_id = LeaseId::from_bytes(id);
     with(match random.below(10) {
-        0..=4 => Command::Acquire(Acquire {
+        0..=4 => {
             // An id names one grant of one resource, so the resource follows from the id.
-            resource: ResourceName::new(["a", "b", "c"][usize::from(id[0] % 3)]).unwrap(),
-            owner: Some(OwnerId::new("someone").unwrap()),
-            ttl: Some(Ttl::new(3_000, TtlBounds::default()).unwrap()),
-            wait_ms: random.below(2) * 5_000,
-            sharing: if id[0] % 2 == 0 { Sharing::Exclusive } else { Sharing::Shared },
-            class: Class::Correctness,
-            session: None,
-            lease_id,
-            lease_id_chosen: true,
-            lock_delay_ms: 0,
-            max_hold_ms: None,
-            labels: Default::default(),
-            value: None,
-        }),
+            let resource = ResourceName::new(["a", "b", "c"][usize::from(id[0] % 3)]).unwrap();
+            Command::Acquire(Acquire {
+                owner: Some(OwnerId::new("someone").unwrap()),
+                ttl: Some(Ttl::new(3_000, TtlBounds::default()).unwrap()),
+                wait_ms: random.below(2) * 5_000,
+                sharing: if id[0] % 2 == 0 { Sharing::Exclusive } else { Sharing::Shared },
+                ..Acquire::plain(resource, lease_id)
+            })
+        }
         5..=6 => {
             let report = RenewalReport::default();
             Command::Renew(Renew { lease_id, ttl: None, report, lists_locks: false })

@@ -44,6 +44,6 @@ pub use config::{
 pub use error::ServeError;
 pub use leasehold_core::Operator;
 pub use leasehold_journal::archive::Summary as BackupSummary;
-pub use leasehold_node::maintenance::Recovered;
+pub use leasehold_node::maintenance::{BackupNote, Recovered};
 pub use serve::serve;
 pub use server::{Components, Server};

@@ -1,11 +1,13 @@
-//! What operators do to a journal: back it up, restore it, recover it, copy it to another engine. `backup` works beside
+//! What operators do to a journal: back it up, restore it, recover it, copy it to another engine. A [`Backup`] works beside
 //! a running server; the others need the journal for themselves.
+
+mod backup;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use leasehold_core::Operator;
-use leasehold_journal::archive::{Archive, ArchiveError, Summary, write_archive};
+use leasehold_journal::archive::{Archive, ArchiveError};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, ReadError, Reader};
 use leasehold_node::maintenance::Recovered;
 use leasehold_node::{RealClock, StartError};
@@ -15,6 +17,8 @@ use leasehold_types::{ClusterId, Epoch, Nonce};
 use crate::config::JournalConfig;
 use crate::error::{open_hint, start_hint};
 use crate::journal::{chosen, embedded_dir};
+
+pub use backup::Backup;
 
 /// A journal, and the data directory with the witness of the node that serves it.
 pub struct Site {
@@ -97,6 +101,17 @@ pub enum MaintenanceError {
     /// The journal cannot be recovered.
     #[error("cannot recover: {0}")]
     Recover(#[from] StartError),
+    /// The backup cannot be noted in the audit log.
+    #[error("cannot note the backup: {0}")]
+    Note(StartError),
+    /// The node that was asked to note the backup serves another journal.
+    #[error("the journal is cluster {journal}, but the server that was asked serves cluster {served}")]
+    OtherCluster {
+        /// Of the journal that is to be copied.
+        journal: ClusterId,
+        /// Of the one that is served.
+        served: ClusterId,
+    },
     /// There is no journal where one should be.
     #[error("there is no journal in {0}")]
     NoJournal(String),
@@ -112,7 +127,10 @@ impl MaintenanceError {
             }
             Self::Copy(ImportError::NotEmpty(_)) => Some("copy under another --cluster"),
             Self::NoJournal(_) => Some("name it with --data, or with --journal and --cluster"),
-            Self::Recover(error) => start_hint(error),
+            Self::OtherCluster { .. } => {
+                Some("name a node of this journal with --server, or the journal of that node")
+            }
+            Self::Recover(error) | Self::Note(error) => start_hint(error),
             Self::Open(error) => open_hint(error),
             Self::Backup(_) | Self::Archive(_) | Self::Restore(_) | Self::Copy(_) => None,
         }
@@ -124,6 +142,7 @@ impl MaintenanceError {
             self,
             Self::Open(OpenError::Unavailable(_))
                 | Self::Recover(StartError::Open(OpenError::Unavailable(_)))
+                | Self::Note(StartError::Open(OpenError::Unavailable(_)))
                 | Self::Restore(ImportError::Target(OpenError::Unavailable(_)))
                 | Self::Copy(ImportError::Target(OpenError::Unavailable(_)))
         )
@@ -138,15 +157,6 @@ fn unreadable(error: OpenError) -> MaintenanceError {
         OpenError::TooNew(detail) => format!("it was written by a newer version: {detail}"),
         other => other.to_string(),
     })
-}
-
-/// Writes everything committed into a new file.
-///
-/// # Errors
-/// See [`MaintenanceError`]; no file is left behind.
-pub async fn backup(site: &Site, file: &Path) -> Result<Summary, MaintenanceError> {
-    let mut reader = site.existing().await?;
-    Ok(write_archive(&mut *reader, file).await?)
 }
 
 /// Fills an empty journal from a backup, then recovers it: what was granted after the backup was made is lost, so

@@ -1,4 +1,4 @@
-//! Work on a journal that no server uses.
+//! Work on a journal itself.
 
 use std::path::PathBuf;
 
@@ -58,6 +58,12 @@ pub(crate) struct BackupArgs {
     pub(crate) site: SiteArgs,
     /// File to write; it must not exist
     pub(crate) file: PathBuf,
+    /// No node serves this journal: note the backup in it directly, instead of asking the node at --server to. Needs the
+    /// journal for itself: an embedded one that is served is refused, and whoever serves a remote one has to stop
+    #[arg(long)]
+    pub(crate) unserved: bool,
+    #[command(flatten)]
+    pub(crate) operator: OperatorArgs,
 }
 
 #[derive(Args, Debug)]

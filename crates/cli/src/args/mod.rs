@@ -126,7 +126,7 @@ pub(crate) enum Command {
     Upgrade(UpgradeCommand),
     /// Bring up several nodes on this machine, for trying out
     DevCluster(DevClusterArgs),
-    /// Copy a journal into one file
+    /// Copy a journal into one file, beside a running server; audited
     Backup(BackupArgs),
     /// Make a journal from a backup; raises generation and tokens
     Restore(RestoreArgs),

@@ -1,10 +1,11 @@
-//! `backup`, `restore`, `recover` and `journal copy`.
+//! `restore`, `recover` and `journal copy`.
 
 use leasehold_server::maintenance::{self, MaintenanceError, Site};
-use leasehold_server::{BackupSummary, JournalConfig, Recovered};
+use leasehold_server::{JournalConfig, Recovered};
 use leasehold_types::FencingToken;
 use serde_json::json;
 
+use super::backup;
 use crate::args::SiteArgs;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -16,10 +17,7 @@ const RESTORED: &str = "restored";
 /// Works on a journal.
 pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, Failure> {
     match maintain {
-        Maintain::Backup { site, file } => {
-            let summary = maintenance::backup(&named(&site)?, &file).await.map_err(failure)?;
-            backed_up(out, &summary)?;
-        }
+        Maintain::Backup(plan) => return backup::backup(out, plan).await,
         Maintain::Restore { site, file, operator } => {
             let done = maintenance::restore(&file, &named(&site)?, audited(operator)).await;
             recovered(out, RESTORED, &done.map_err(failure)?)?;
@@ -38,46 +36,35 @@ pub(crate) async fn maintain(out: &mut Out, maintain: Maintain) -> Result<Exit, 
     Ok(Exit::Done)
 }
 
-fn named(site: &SiteArgs) -> Result<Site, Failure> {
+/// The journal that was named; nothing is opened yet.
+pub(super) fn named(site: &SiteArgs) -> Result<Site, Failure> {
     let journal = JournalConfig::from_url(&site.journal, &site.cluster);
     journal.map(|journal| Site::new(&site.data, &journal)).map_err(usage)
 }
 
-fn audited(operator: Operator) -> leasehold_server::Operator {
+/// Who and why, as the audit log has it.
+pub(super) fn audited(operator: Operator) -> leasehold_server::Operator {
     leasehold_server::Operator { actor: operator.actor.into(), reason: operator.reason.into() }
 }
 
-fn failure(error: MaintenanceError) -> Failure {
+/// What to tell of it, and how the command ends.
+pub(super) fn failure(error: MaintenanceError) -> Failure {
     let told = match error.hint() {
         Some(hint) => format!("{error}; {hint}"),
         None => error.to_string(),
     };
     match error {
         _ if error.is_unavailable() => Failure::Unavailable(told),
-        MaintenanceError::Open(_) | MaintenanceError::Recover(_) => Failure::RefusedToStart(told),
+        MaintenanceError::Open(_) | MaintenanceError::Recover(_) | MaintenanceError::Note(_) => {
+            Failure::RefusedToStart(told)
+        }
         MaintenanceError::Backup(_)
         | MaintenanceError::Archive(_)
         | MaintenanceError::Restore(_)
         | MaintenanceError::Copy(_)
+        | MaintenanceError::OtherCluster { .. }
         | MaintenanceError::NoJournal(_) => Failure::Failed(told),
     }
-}
-
-fn backed_up(out: &mut Out, summary: &BackupSummary) -> Result<(), Failure> {
-    if out.format() == Format::Json {
-        return out.json(&json!({
-            "clusterId": summary.cluster.to_string(),
-            "epoch": summary.epoch.0,
-            "slot": summary.tail.slot.0,
-            "snapshotSlot": summary.snapshot.0,
-            "bytes": summary.bytes,
-        }));
-    }
-    out.pairs(&[
-        ("cluster", summary.cluster.to_string()),
-        ("up to slot", summary.tail.slot.to_string()),
-        ("bytes", summary.bytes.to_string()),
-    ])
 }
 
 fn recovered(out: &mut Out, word: &str, done: &Recovered) -> Result<(), Failure> {

@@ -3,6 +3,7 @@
 mod acquire;
 pub(crate) mod advise;
 mod audit;
+mod backup;
 mod check_history;
 pub(crate) mod credential;
 pub(crate) mod dev_cluster;

@@ -11,8 +11,8 @@ use std::path::PathBuf;
 use leasehold_types::FencingToken;
 
 use crate::args::{
-    AccessArgs, AdviseArgs, BenchArgs, CheckHistoryArgs, Cli, Command, JournalCommand, JournalCopyArgs,
-    KeepChildArgs, ServeArgs, SiteArgs,
+    AccessArgs, AdviseArgs, BackupArgs, BenchArgs, CheckHistoryArgs, Cli, Command, JournalCommand,
+    JournalCopyArgs, KeepChildArgs, ServeArgs, SiteArgs,
 };
 use crate::bench::{BenchPlan, Transport, Workload};
 use crate::client::Servers;
@@ -48,7 +48,7 @@ pub(crate) enum Plan {
         /// What.
         ask: Ask,
     },
-    /// Work on a journal that no server uses.
+    /// Work on a journal itself, which most often no server uses.
     Maintain {
         /// How to show the outcome.
         format: Format,
@@ -111,9 +111,18 @@ pub(crate) struct Operator {
     pub(crate) reason: String,
 }
 
+/// What to back up, and who notes it.
+pub(crate) struct BackupPlan {
+    pub(crate) site: SiteArgs,
+    pub(crate) file: PathBuf,
+    pub(crate) operator: Operator,
+    /// The nodes that serve the journal; `None` if nobody does.
+    pub(crate) servers: Option<Servers>,
+}
+
 /// Work on a journal.
 pub(crate) enum Maintain {
-    Backup { site: SiteArgs, file: PathBuf },
+    Backup(BackupPlan),
     Restore { site: SiteArgs, file: PathBuf, operator: Operator },
     Recover { site: SiteArgs, token_floor: Option<FencingToken>, operator: Operator },
     Copy { from: SiteArgs, to: SiteArgs, operator: Operator },
@@ -134,7 +143,7 @@ impl Plan {
             Command::KeepChild(KeepChildArgs { name, group, command }) => {
                 Ok(Self::KeepChild(KeepPlan { name, group, command }))
             }
-            Command::Backup(args) => maintain(Maintain::Backup { site: args.site, file: args.file }),
+            Command::Backup(args) => maintain(Maintain::Backup(backup(args, &cli.access)?)),
             Command::Restore(args) => {
                 let operator = operator(args.operator)?;
                 maintain(Maintain::Restore { site: args.site, file: args.file, operator })
@@ -161,6 +170,12 @@ impl Plan {
             asked => Ok(Self::Ask { servers: access(&cli.access)?, format, ask: ask(asked)? }),
         }
     }
+}
+
+fn backup(args: BackupArgs, named: &AccessArgs) -> Result<BackupPlan, Failure> {
+    let BackupArgs { site, file, unserved, operator: by } = args;
+    let servers = if unserved { None } else { Some(access(named)?) };
+    Ok(BackupPlan { site, file, operator: operator(by)?, servers })
 }
 
 fn copy(args: JournalCopyArgs) -> Result<Maintain, Failure> {

@@ -124,6 +124,12 @@ impl Encoder {
                 self.operator(operator);
                 self.wall(*at);
             }
+            Fact::BackedUp { operator, identity, at } => {
+                self.byte(24);
+                self.operator(operator);
+                self.identity(identity.as_deref());
+                self.wall(*at);
+            }
         }
     }
 
@@ -284,6 +290,7 @@ impl Decoder<'_> {
             },
             22 => Fact::CredentialRevoked { id: self.credential_id()?, change: self.credential_change()? },
             23 => Fact::SettingsChanged { operator: self.operator()?, at: self.wall()? },
+            24 => Fact::BackedUp { operator: self.operator()?, identity: self.identity()?, at: self.wall()? },
             _ => return self.malformed("a kind of fact"),
         })
     }

@@ -12,7 +12,7 @@ use crate::fact::Fact;
 
 /// The newest format that this version knows. It reads this one and every older one, and writes the one that the journal
 /// has (N10): see [`Journaled::format`](crate::Journaled::format).
-pub const FORMAT: u8 = 2;
+pub const FORMAT: u8 = 3;
 /// The format of a journal in which no fact says another.
 pub const FIRST_FORMAT: u8 = 1;
 

@@ -266,5 +266,11 @@ pub(crate) fn story() -> Vec<(&'static str, Fact)> {
         ("session-opened-by-a-principal", bound_session("S6")),
         ("session-opened-by-a-principal-to-close", bound_session("S7")),
         ("session-closed-by-a-principal", session_ended("S7", SessionEnd::Closed, None)),
+        ("format-raised-to-3", Fact::FormatRaised { format: 3, by: None, at: AT }),
+        ("backed-up", Fact::BackedUp { operator: operator(), identity: None, at: AT }),
+        (
+            "backed-up-by-a-principal",
+            Fact::BackedUp { operator: operator(), identity: Some("root".into()), at: AT },
+        ),
     ]
 }

@@ -97,7 +97,10 @@ impl Naive {
                 self.last_token = self.last_token.max(recover.token_floor);
                 did(Answer::Recovered { generation: self.generation, floor: self.last_token })
             }
-            Command::AddCredential(_) | Command::RevokeCredential(_) | Command::NoteSettings { .. } => {
+            Command::AddCredential(_)
+            | Command::RevokeCredential(_)
+            | Command::NoteBackup(_)
+            | Command::NoteSettings { .. } => {
                 unreachable!("they change no lock, and have tests of their own")
             }
             Command::RaiseFormat(_) => unreachable!("it changes no lock, and has a scenario"),

@@ -10,7 +10,7 @@ use std::convert::Infallible;
 use bytes::Bytes;
 use leasehold_core::codec::{self, SnapshotDecoder};
 use leasehold_core::{
-    Decision, Event, EventAt, EventKind, Journaled, LockTable, Request, Settings, invariants,
+    Decision, Event, EventAt, EventKind, Fact, Journaled, LockTable, Request, Settings, invariants,
 };
 use leasehold_types::{Durability, Now, Time, WallTime};
 
@@ -151,9 +151,10 @@ pub(crate) fn snapshot_chunks(state: &Journaled, chunk_bytes: usize) -> Vec<Byte
     chunks
 }
 
-fn facts_through_bytes(decision: &Decision) -> Vec<leasehold_core::Fact> {
+fn facts_through_bytes(decision: &Decision) -> Vec<Fact> {
     let mut body = Vec::new();
-    codec::begin_body(codec::FORMAT, &mut body);
+    let format = decision.facts.iter().map(Fact::format).max().unwrap_or(codec::FIRST_FORMAT);
+    codec::begin_body(format, &mut body);
     for fact in &decision.facts {
         codec::encode_fact(fact, &mut body);
     }

@@ -144,6 +144,7 @@ impl<'a> Line<'a> {
                 secret: ClusterSecret::from_bytes([7; 32]),
                 operator: self.operator().expect("an operator has a name"),
             }),
+            "backup" => Command::NoteBackup(self.operator().expect("an operator has a name")),
             _ => Command::Query(self.query()),
         }
     }

@@ -99,6 +99,7 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
             vec![format!("recovered: generation {generation}, tokens above {token_floor}")]
         }
         Reply::FormatRaised(raised) => vec![format!("format {}, it was {}", raised.format, raised.before)],
+        Reply::BackupNoted { audit_seq } => vec![format!("backup noted, audit entry {audit_seq}")],
         Reply::Refused(no) => vec![format!("refused: {}", refusal(no))],
         answer => question(answer),
     }

@@ -43,6 +43,18 @@ pub enum ArchiveError {
     },
 }
 
+/// Refuses a path at which there is something: an archive is never overwritten.
+///
+/// # Errors
+/// [`ArchiveError::Write`].
+pub fn must_be_new(path: &Path) -> Result<(), ArchiveError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let error = io::Error::new(io::ErrorKind::AlreadyExists, "there is a file already");
+    Err(ArchiveError::Write { path: path.to_owned(), error })
+}
+
 /// Writes what `reader` holds into a new file. The file appears under its name only when it is whole and durable; one
 /// that is there already is not touched.
 ///
@@ -50,9 +62,7 @@ pub enum ArchiveError {
 /// See [`ArchiveError`]. No file is left behind.
 pub async fn write_archive(reader: &mut dyn Reader, path: &Path) -> Result<Summary, ArchiveError> {
     let failed = |error| ArchiveError::Write { path: path.to_owned(), error };
-    if path.exists() {
-        return Err(failed(io::Error::new(io::ErrorKind::AlreadyExists, "there is a file already")));
-    }
+    must_be_new(path)?;
     let tmp = path.with_extension("partial");
     let outcome = write_tmp(reader, &tmp).await;
     let finished = outcome.and_then(|summary| finish(&tmp, path).map(|()| summary).map_err(failed));

@@ -90,6 +90,7 @@ fn demanded_by(command: &Command) -> Demand<'_> {
         | Command::RaiseFormat(_)
         | Command::AddCredential(_)
         | Command::RevokeCredential(_)
+        | Command::NoteBackup(_)
         | Command::NoteSettings { .. } => Demand::Everywhere(Verb::Administer),
         Command::Query(query) => demanded_by_query(query),
     }
@@ -139,7 +140,7 @@ pub(crate) fn demand_of(place: Place<'_>) -> Demand<'static> {
         | Place::Events
         | Place::Audit
         | Place::AuditVerify => Demand::SignedIn,
-        Place::Credentials | Place::Credential(_) | Place::UpgradeFinish => {
+        Place::Credentials | Place::Credential(_) | Place::UpgradeFinish | Place::Backups => {
             Demand::Everywhere(Verb::Administer)
         }
     }

@@ -4,6 +4,7 @@ pub(crate) mod accept;
 mod answer;
 mod app;
 mod audit;
+mod backups;
 pub(crate) mod connection;
 mod console;
 pub(crate) mod convert;
@@ -129,6 +130,7 @@ async fn dispatch(
         (Place::Audit, Method::GET) => audit::list(app, received).await,
         (Place::AuditVerify, Method::GET) => audit::verify(app, received).await,
         (Place::UpgradeFinish, Method::POST) => nodes::finish_upgrade(app, received).await,
+        (Place::Backups, Method::POST) => backups::note(app, received).await,
         (Place::Credentials, Method::POST) => credentials::create(app, received).await,
         (Place::Credentials, Method::GET) => credentials::list(app, received).await,
         (Place::Credential(id), Method::DELETE) => credentials::revoke(app, id, received).await,

@@ -41,6 +41,7 @@ pub(crate) enum Place<'a> {
     Credentials,
     Credential(&'a str),
     UpgradeFinish,
+    Backups,
     Status,
     Healthz,
     Readyz,
@@ -87,6 +88,7 @@ impl<'a> Place<'a> {
             [Some("v1"), Some("audit"), None, ..] => Self::Audit,
             [Some("v1"), Some("audit"), Some("verify"), None, _] => Self::AuditVerify,
             [Some("v1"), Some("upgrade"), Some("finish"), None, _] => Self::UpgradeFinish,
+            [Some("v1"), Some("backups"), None, ..] => Self::Backups,
             [Some("v1"), Some("credentials"), None, ..] => Self::Credentials,
             [Some("v1"), Some("credentials"), Some(id), None, _] => Self::Credential(id),
             [Some("v1"), Some("status"), None, ..] => Self::Status,
@@ -141,6 +143,7 @@ impl<'a> Place<'a> {
             Self::Credentials => "/v1/credentials",
             Self::Credential(_) => "/v1/credentials/{id}",
             Self::UpgradeFinish => "/v1/upgrade/finish",
+            Self::Backups => "/v1/backups",
             Self::Status => "/v1/status",
             Self::Healthz => "/healthz",
             Self::Readyz => "/readyz",
@@ -161,7 +164,8 @@ impl<'a> Place<'a> {
             | Self::Campaign(_)
             | Self::Proclaim(_)
             | Self::Resign(_)
-            | Self::UpgradeFinish => "POST",
+            | Self::UpgradeFinish
+            | Self::Backups => "POST",
             Self::Lock(_) | Self::Session(_) => "GET, HEAD, DELETE",
             Self::Credential(_) => "DELETE",
             Self::Sessions | Self::Credentials => "GET, HEAD, POST",
@@ -220,6 +224,6 @@ mod tests {
             served.sort();
             assert_eq!(methods, served, "{path}");
         }
-        assert_eq!(paths.len(), 30, "as many as Place has variants");
+        assert_eq!(paths.len(), 31, "as many as Place has variants");
     }
 }

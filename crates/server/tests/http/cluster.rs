@@ -1,5 +1,6 @@
 //! Two servers on one engine: a standby passes everything on, one hop, and takes over.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_node::{NoObserver, NodeConfig, RealClock, Role, SharedJournal};
@@ -24,7 +25,7 @@ struct Node {
     server: Server,
     _data: TempDir,
     /// It lives as long as somebody uses it.
-    _engine: std::sync::Arc<leasehold_testbed::Server>,
+    _engine: Arc<leasehold_testbed::Server>,
 }
 
 impl Node {
@@ -248,7 +249,7 @@ async fn status_tells_roles_addresses_and_lag() {
         let status = node.get("/v1/status").await.json();
         assert_eq!(status["durability"], "durable", "also of a standby that was never active: {status}");
         for seen in status["nodes"].as_array().unwrap() {
-            assert_eq!((&seen["knownFormat"], &seen["lag"]), (&json!(2), &json!(0)), "{seen}");
+            assert_eq!((&seen["knownFormat"], &seen["lag"]), (&json!(3), &json!(0)), "{seen}");
             assert_eq!(seen["version"], env!("CARGO_PKG_VERSION"));
             assert!(seen["lastSeenMs"].as_u64().unwrap() < 10_000 && seen["address"].is_string(), "{seen}");
         }
@@ -332,8 +333,8 @@ async fn a_change_of_the_active_node_closes_no_connection_between_requests() {
     assert_eq!(unused.get("/v1/status").await.json()["role"], "active");
 }
 
-/// Founds a journal as a version did that knew the first format alone.
-async fn founded_by_an_older_version(cluster: &str) {
+/// Founds a journal as a version did that knew the first format alone. The engine forgets it unless it is held on to.
+async fn founded_by_an_older_version(cluster: &str) -> Arc<leasehold_testbed::Server> {
     let (data, engine) = (TempDir::new().unwrap(), ETCD.server());
     let url = engine.url().replace("http://", "etcd://");
     let JournalConfig::Etcd(journal) = JournalConfig::from_url(&url, cluster).unwrap() else {
@@ -341,18 +342,18 @@ async fn founded_by_an_older_version(cluster: &str) {
     };
     let mut config = NodeConfig::new("older", data.path());
     (config.known_format, config.shared) = (1, Some(SharedJournal::new("http://127.0.0.1:1")));
-    let clock = std::sync::Arc::new(RealClock);
     let node =
-        leasehold_node::start(config, std::sync::Arc::new(journal), clock, std::sync::Arc::new(NoObserver));
-    node.await.unwrap().shutdown().await;
+        leasehold_node::start(config, Arc::new(journal), Arc::new(RealClock), Arc::new(NoObserver)).await;
+    node.unwrap().shutdown().await;
+    engine
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_upgrade_is_finished_once_no_older_node_is_alive() {
-    founded_by_an_older_version("upgrade").await;
+    let _engine = founded_by_an_older_version("upgrade").await;
     let (active, standby) = pair("upgrade").await;
     let status = active.get("/v1/status").await.json();
-    assert_eq!((&status["format"], &status["knownFormat"]), (&json!(1), &json!(2)));
+    assert_eq!((&status["format"], &status["knownFormat"]), (&json!(1), &json!(3)));
     // An older node knocks with nothing but its name, and so does whoever it passes on for.
     let old = [("leasehold-forwarded", "old http://127.0.0.1:1")];
     assert_eq!(active.connect().await.send("GET", "/readyz", &old, b"").await.status, 200);
@@ -377,16 +378,18 @@ async fn an_upgrade_is_finished_once_no_older_node_is_alive() {
     })
     .await;
     let done = active.connect().await.post("/v1/upgrade/finish", request.clone()).await.json();
-    assert_eq!((&done["finished"], &done["before"], &done["format"]), (&json!(true), &json!(1), &json!(2)));
-    let again = active.connect().await.post("/v1/upgrade/finish", request).await.json();
-    assert_eq!((&again["finished"], &again["before"]), (&json!(true), &json!(2)));
-    until("the standby has learnt of it", async || standby.get("/v1/status").await.json()["format"] == 2)
+    assert_eq!((&done["finished"], &done["before"], &done["format"]), (&json!(true), &json!(1), &json!(3)));
+    let again = active.connect().await.post("/v1/upgrade/finish", request.clone()).await.json();
+    assert_eq!((&again["finished"], &again["before"]), (&json!(true), &json!(3)));
+    until("the standby has learnt of it", async || standby.get("/v1/status").await.json()["format"] == 3)
         .await;
     assert_eq!(standby.acquire("r", 0).await.json()["acquired"], true, "with proof, from now on");
     active.connect().await.send("GET", "/readyz", &old, b"").await.problem(503, "not_active");
+    let noted = standby.connect().await.post("/v1/backups", request).await.json();
+    assert_eq!(noted["auditSeq"], 2, "a standby passes it on: {noted}");
     let audit = active.get("/v1/audit").await.json();
-    assert_eq!(audit["entries"][0]["action"], "UPGRADE_FINISH");
-    assert_eq!(audit["entries"].as_array().unwrap().len(), 1);
+    let actions = [0, 1, 2].map(|entry| audit["entries"][entry]["action"].clone());
+    assert_eq!(actions, [json!("UPGRADE_FINISH"), json!("BACKUP"), json!(null)]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -5,8 +5,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use leasehold_server::logs::LogSink;
-use leasehold_server::maintenance::{self, Site};
-use leasehold_server::{Components, JournalConfig, Operator, RawConfig, RawJournal, Server};
+use leasehold_server::maintenance::{self, Backup, Site};
+use leasehold_server::{BackupNote, Components, JournalConfig, Operator, RawConfig, RawJournal, Server};
 use leasehold_testbed::{Shared, etcd, postgres, redis, zookeeper};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -194,14 +194,14 @@ async fn backup_restore_and_recover_work_on_an_engine() {
     let (data, engine) = (TempDir::new().unwrap(), POSTGRES.server());
     let site = |cluster| Site::new(data.path(), &JournalConfig::from_url(engine.url(), cluster).unwrap());
     let file = data.path().join("backup");
-    let missing = maintenance::backup(&site("nobodys"), &file).await.unwrap_err();
+    let missing = Backup::prepare(&site("nobodys"), &file).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
     let missing = maintenance::recover(&site("nobodys"), operator(), None).await.unwrap_err();
     assert!(missing.to_string().contains("no journal"), "{missing}");
 
     let server = start(written(engine.url(), "first", data.path())).await;
     acquire(&server, "held").await;
-    let summary = maintenance::backup(&site("first"), &file).await.unwrap();
+    let summary = Backup::prepare(&site("first"), &file).await.unwrap().take().await.unwrap();
     assert!(summary.tail.slot.0 >= 1);
     let later = token(&acquire(&server, "later").await);
     server.shutdown().await.unwrap();
@@ -213,6 +213,30 @@ async fn backup_restore_and_recover_work_on_an_engine() {
     let server = start(written(engine.url(), "second", data.path())).await;
     assert_eq!(acquire(&server, "held").await.json()["acquired"], false);
     server.shutdown().await.unwrap();
+}
+
+/// From the machine of a node, and from one that never had a node of this journal.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_backup_of_an_engine_that_nobody_serves_is_noted_and_the_next_server_starts_as_usual() {
+    let (data, elsewhere, engine) = (TempDir::new().unwrap(), TempDir::new().unwrap(), POSTGRES.server());
+    let server = start(written(engine.url(), "unserved", data.path())).await;
+    let before = token(&acquire(&server, "held").await);
+    server.shutdown().await.unwrap();
+    for (audit_seq, machine) in [(1, data.path()), (2, elsewhere.path())] {
+        let site = Site::new(machine, &JournalConfig::from_url(engine.url(), "unserved").unwrap());
+        let file = machine.join("backup");
+        let backup = Backup::prepare(&site, &file).await.unwrap();
+        assert_eq!(backup.note_unserved(operator()).await.unwrap(), BackupNote::Noted { audit_seq });
+        backup.take().await.unwrap();
+    }
+    for (served, machine) in [(1, elsewhere.path()), (2, data.path())] {
+        let server = start(written(engine.url(), "unserved", machine)).await;
+        assert_eq!(token(&acquire(&server, &format!("next {served}")).await), before + served);
+        let entries = get(&server, "/v1/audit").await.json()["entries"].clone();
+        let actions: Vec<_> = entries.as_array().unwrap().iter().map(|entry| &entry["action"]).collect();
+        assert_eq!(actions, ["BACKUP", "BACKUP"]);
+        server.shutdown().await.unwrap();
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

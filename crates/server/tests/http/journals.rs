@@ -5,14 +5,14 @@ use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use leasehold_server::logs::{LogFormat, LogSink};
-use leasehold_server::maintenance::Site;
+use leasehold_server::maintenance::{Backup, Site};
 use leasehold_server::{Components, Operator, RawConfig, ServeError, Server, maintenance};
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::support::{Client, TestServer};
 
-async fn start(data: &Path) -> Result<Server, ServeError> {
+pub(crate) async fn start(data: &Path) -> Result<Server, ServeError> {
     let raw = RawConfig {
         listen: Some("127.0.0.1:0".into()),
         data: Some(data.to_owned()),
@@ -24,12 +24,12 @@ async fn start(data: &Path) -> Result<Server, ServeError> {
     Server::start(config, components).await
 }
 
-async fn acquire(server: &Server, resource: &str) -> serde_json::Value {
+pub(crate) async fn acquire(server: &Server, resource: &str) -> serde_json::Value {
     let mut client = Client::connect(server.address()).await;
     client.post("/v1/locks/acquire", json!({"resource": resource, "ownerId": "ann"})).await.json()
 }
 
-fn operator() -> Operator {
+pub(crate) fn operator() -> Operator {
     Operator { actor: "op".into(), reason: "drill".into() }
 }
 
@@ -72,7 +72,8 @@ async fn a_backup_is_restored_above_every_token() {
     let server = start(data.path()).await.unwrap();
     acquire(&server, "a").await;
     let file = elsewhere.path().join("backup");
-    let summary = maintenance::backup(&Site::embedded(data.path()), &file).await.unwrap();
+    let site = Site::embedded(data.path());
+    let summary = Backup::prepare(&site, &file).await.unwrap().take().await.unwrap();
     assert!(summary.tail.slot.0 >= 1);
     let later = acquire(&server, "b").await;
     server.shutdown().await.unwrap();

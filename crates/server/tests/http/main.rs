@@ -1,6 +1,7 @@
 //! The HTTP surface over real sockets: every call, every class of error, streams, waiters, slow and large requests.
 #![expect(clippy::unwrap_used, reason = "helpers of tests fail like tests")]
 
+mod backups;
 mod bad_input;
 mod calls;
 mod cluster;

@@ -68,7 +68,7 @@ pub(crate) fn refusal_problem(refusal: Refusal) -> Problem {
         ),
         Refusal::FormatTooOld => Problem::new(
             ErrorCode::StoreUnavailable,
-            "the journal has a format without credentials; run `leasehold upgrade finish` first",
+            "the journal has a format that cannot hold this yet; run `leasehold upgrade finish` first",
         ),
         Refusal::Superseded => Problem::new(
             ErrorCode::OutcomeUnknown,

@@ -43,7 +43,7 @@ fn row(operation: &str, lease: &str) -> Row {
         "proclaim" => by_id(TAKE, Some(json!({"leaseId": lease, "value": "v"}))),
         "resign" => by_id(TAKE, Some(json!({"leaseId": lease}))),
         "showStatus" | "showIdentity" => plain(SIGNED_IN, None),
-        "upgradeFinish" => plain(ADMINISTER, Some(json!({"actorId": "a", "reason": "r"}))),
+        "upgradeFinish" | "noteBackup" => plain(ADMINISTER, Some(json!({"actorId": "a", "reason": "r"}))),
         "listCredentials" => plain(ADMINISTER, None),
         "createCredential" => plain(ADMINISTER, Some(json!({"principal": "new", "role": "client"}))),
         "revokeCredential" => plain(ADMINISTER, None),
