@@ -248,3 +248,25 @@ fn certificates_and_credentials_are_replaced_under_load_without_a_lost_lease() {
         }
     });
 }
+
+#[test]
+fn a_backup_needs_an_administrator_who_is_named_in_its_entry() {
+    let server = Protected::start();
+    let out = server.path("op.key");
+    let create = ["credential", "create", "op", "--role", "operator", "--out", &out];
+    let (code, said) = says(&server.admin(&create));
+    assert_eq!(code, 0, "{said}");
+    let (data, file) = (server.path("data"), server.path("one.backup"));
+    let backup = ["backup", &file, "--data", &data, "--actor", "ada", "--reason", "nightly"];
+    let (code, said) = says(&server.known("op.key", &backup));
+    assert!(code == 1 && said.contains("forbidden"), "{code}: {said}");
+    assert!(!Path::new(&file).exists(), "without a note there is no copy");
+    let (code, said) = says(&server.admin(&backup));
+    assert!(code == 0 && said.contains("audit entry"), "{code}: {said}");
+    let audit = says(&server.admin(&["audit", "export"])).1;
+    let entries: Vec<serde_json::Value> =
+        audit.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let entry = entries.last().unwrap();
+    assert_eq!((&entry["action"], &entry["actorId"]), (&"BACKUP".into(), &"ada".into()));
+    assert_eq!(entry["identity"], "admin", "the principal of the credential: {entry}");
+}

@@ -174,6 +174,9 @@ impl Plan {
 
 fn backup(args: BackupArgs, named: &AccessArgs) -> Result<BackupPlan, Failure> {
     let BackupArgs { site, file, unserved, operator: by } = args;
+    if unserved && !named.server.is_empty() {
+        return Err(Failure::Usage("--unserved asks no server: leave --server out".into()));
+    }
     let servers = if unserved { None } else { Some(access(named)?) };
     Ok(BackupPlan { site, file, operator: operator(by)?, servers })
 }
@@ -267,6 +270,11 @@ mod tests {
                 "leasehold release x",
                 "lease id `x`: not a UUID of the form xxxxxxxx-xxxx-xxxx-xxxx-xxxxxxxxxxxx",
             ),
+            (
+                "leasehold --server http://a:1 backup f --unserved --actor a --reason r",
+                "--unserved asks no server: leave --server out",
+            ),
+            ("leasehold backup f --actor a --reason=", "--reason is empty; it is kept in the audit log"),
             (
                 "leasehold --server ftp://x status",
                 "--server: `ftp://x` is not of the form http://HOST:PORT or https://HOST:PORT",

@@ -156,6 +156,17 @@ async fn an_asked_for_token_floor_is_used_if_it_is_higher() {
 }
 
 #[tokio::test]
+async fn a_journal_that_is_recovered_before_its_first_fact_has_the_newest_format() {
+    let world = World::new().await;
+    assert_eq!(world.journal.tail().slot, Slot(0));
+    let operator = Operator { actor: "op".into(), reason: "restored".into() };
+    let clock: &dyn Clock = &*world.clock;
+    maintenance::recover(&world.journal, &world.config.data_dir, operator, None, clock).await.unwrap();
+    let next = world.start_another().await.unwrap();
+    assert_eq!(next.handle().status().format, codec::FORMAT);
+}
+
+#[tokio::test]
 async fn the_witness_is_written_while_the_node_serves() {
     let world = World::new().await;
     let path = world.config.data_dir.join("witness");
