@@ -333,7 +333,8 @@ async fn a_change_of_the_active_node_closes_no_connection_between_requests() {
     assert_eq!(unused.get("/v1/status").await.json()["role"], "active");
 }
 
-/// Founds a journal as a version did that knew the first format alone. The engine forgets it unless it is held on to.
+/// Founds a journal as a version did that knew the first format alone. Whoever wants to find it again holds on to its
+/// engine, which ends with its last user.
 async fn founded_by_an_older_version(cluster: &str) -> Arc<leasehold_testbed::Server> {
     let (data, engine) = (TempDir::new().unwrap(), ETCD.server());
     let url = engine.url().replace("http://", "etcd://");
