@@ -30,7 +30,7 @@ pub(crate) struct Args {
     /// Only contestants whose name contains one of these; such figures are not for a page
     #[arg(long, value_name = "TEXT", value_delimiter = ',', conflicts_with = "page")]
     only: Vec<String>,
-    /// Numbers of clients, instead of 1, 16, 64 and 256 for cycles and 64 for the others
+    /// Numbers of clients, instead of 1, 16, 64 and 256
     #[arg(long, value_delimiter = ',')]
     clients: Vec<usize>,
     /// Rounds, instead of 5
@@ -158,8 +158,7 @@ impl Args {
     }
 
     fn at_each_number(&self, group: Group, workload: Workload) -> Vec<Contest> {
-        // Waiters of one lock are a crowd by nature, and what is not journaled needs none; the others are worth a curve.
-        let usual = if workload == Workload::Cycle && !self.smoke { &[1, 16, 64, 256][..] } else { &[64] };
+        let usual = if self.smoke { &[64][..] } else { &[1, 16, 64, 256] };
         let numbers = if self.clients.is_empty() { usual } else { &self.clients };
         let contest = |&clients: &usize| {
             let all = group.contestants(workload, clients).into_iter();
