@@ -1,13 +1,13 @@
 //! The clients over HTTP.
 
-use std::cell::Cell;
 use std::io::{IsTerminal as _, Write as _};
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use hdrhistogram::Histogram;
 use leasehold_types::LeaseId;
-use tokio::task::LocalSet;
+use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::connection::Connection;
@@ -55,27 +55,34 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
     for _ in 0..plan.clients {
         connections.push(Connection::open(server).await?);
     }
-    let done = Rc::new(Cell::new(0));
+    let done = Arc::new(AtomicU64::new(0));
     let began = Instant::now();
     let until = began + plan.duration;
-    let local = LocalSet::new();
-    let mut clients = Vec::with_capacity(plan.clients);
-    for (number, connection) in connections.into_iter().enumerate() {
+    let clients = connections.into_iter().enumerate().map(|(number, connection)| {
         let pace = Pace::new(plan, number, began);
-        let client = Client { number, workload: plan.workload, connection, pace, done: done.clone() };
-        clients.push(local.spawn_local(client.run(until)));
-    }
-    local.spawn_local(progress(done, plan.duration));
+        Client { number, workload: plan.workload, connection, pace, done: Arc::clone(&done) }.run(until)
+    });
+    let measured = together(clients, progress(Arc::clone(&done), plan.duration)).await;
+    Ok(Measured { took: began.elapsed(), ..measured })
+}
+
+/// Runs all clients to their end, and shows the progress meanwhile. They are tasks of the runtime itself: a set of local
+/// ones polls 61 at a time, which parts what asks together.
+pub(super) async fn together<C>(
+    clients: impl Iterator<Item = C>,
+    progress: impl Future<Output = ()> + Send + 'static,
+) -> Measured
+where
+    C: Future<Output = Measured> + Send + 'static,
+{
+    let mut clients: JoinSet<_> = clients.collect();
+    let progress = tokio::spawn(progress);
     let mut measured = Measured::new();
-    local
-        .run_until(async {
-            for client in clients {
-                measured.add(client.await.expect("a client does not panic"));
-            }
-        })
-        .await;
-    measured.took = began.elapsed();
-    Ok(measured)
+    while let Some(client) = clients.join_next().await {
+        measured.add(client.expect("a client does not panic"));
+    }
+    progress.abort();
+    measured
 }
 
 /// When the next operation is due.
@@ -113,7 +120,7 @@ struct Client {
     workload: Workload,
     connection: Connection,
     pace: Pace,
-    done: Rc<Cell<u64>>,
+    done: Arc<AtomicU64>,
 }
 
 impl Client {
@@ -136,7 +143,7 @@ impl Client {
             };
             count += 1;
             match outcome {
-                Ok(()) => self.done.set(self.done.get() + 1),
+                Ok(()) => drop(self.done.fetch_add(1, Ordering::Relaxed)),
                 Err(failure) => {
                     let broken = !matches!(failure, Failure::Failed(_));
                     measured.errors += 1;
@@ -201,7 +208,7 @@ pub(super) fn note(measured: &mut Measured, begun: Instant) {
 }
 
 /// Says every two seconds how far it is, to a person.
-pub(super) async fn progress(done: Rc<Cell<u64>>, duration: Duration) {
+pub(super) async fn progress(done: Arc<AtomicU64>, duration: Duration) {
     if !std::io::stderr().is_terminal() {
         return;
     }
@@ -210,8 +217,12 @@ pub(super) async fn progress(done: Rc<Cell<u64>>, duration: Duration) {
     loop {
         ticks.tick().await;
         // A closed terminal leaves nobody to tell.
-        let _ =
-            writeln!(std::io::stderr(), "{seconds} of {} s, {} operations", duration.as_secs(), done.get());
+        let _ = writeln!(
+            std::io::stderr(),
+            "{seconds} of {} s, {} operations",
+            duration.as_secs(),
+            done.load(Ordering::Relaxed)
+        );
         seconds += 2;
     }
 }

@@ -1,13 +1,12 @@
 //! The clients over gRPC: tasks of the Rust client, all on one session stream, as the tasks of one process are.
 
-use std::cell::Cell;
-use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use leasehold::Client;
-use tokio::task::LocalSet;
 use tokio::time::Instant;
 
-use super::load::{Measured, NAMES, Pace, WAIT, note, progress};
+use super::load::{Measured, NAMES, Pace, WAIT, note, progress, together};
 use super::{BenchPlan, Workload};
 use crate::client::Server;
 use crate::failure::Failure;
@@ -19,36 +18,24 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
     let client = client.build().map_err(|error| Failure::Usage(error.to_string()))?;
     // The first acquire opens the session; that is no part of the figure.
     cycle(&client, "bench/warm-up".to_owned(), Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
-    let done = Rc::new(Cell::new(0));
-    let numbers: Rc<[String]> = (0..NAMES).map(|number| number.to_string()).collect();
+    let done = Arc::new(AtomicU64::new(0));
+    let numbers: Arc<[String]> = (0..NAMES).map(|number| number.to_string()).collect();
     let began = Instant::now();
     let until = began + plan.duration;
-    let local = LocalSet::new();
-    let tasks: Vec<_> = (0..plan.clients)
-        .map(|number| {
-            let pace = Pace::new(plan, number, began);
-            let names = Names { prefix: format!("bench/{number}/"), numbers: Rc::clone(&numbers) };
-            local.spawn_local(task(client.clone(), plan.workload, names, pace, done.clone(), until))
-        })
-        .collect();
-    local.spawn_local(progress(done, plan.duration));
-    let mut measured = Measured::new();
-    local
-        .run_until(async {
-            for task in tasks {
-                measured.add(task.await.expect("a task does not panic"));
-            }
-        })
-        .await;
-    measured.took = began.elapsed();
-    Ok(measured)
+    let tasks = (0..plan.clients).map(|number| {
+        let pace = Pace::new(plan, number, began);
+        let names = Names { prefix: format!("bench/{number}/"), numbers: Arc::clone(&numbers) };
+        task(client.clone(), plan.workload, names, pace, Arc::clone(&done), until)
+    });
+    let measured = together(tasks, progress(Arc::clone(&done), plan.duration)).await;
+    Ok(Measured { took: began.elapsed(), ..measured })
 }
 
 /// The names that a client goes round. Formatting one costs a good part of what the Rust client does for a lock, so they
 /// are put together.
 struct Names {
     prefix: String,
-    numbers: Rc<[String]>,
+    numbers: Arc<[String]>,
 }
 
 impl Names {
@@ -62,7 +49,7 @@ async fn task(
     workload: Workload,
     names: Names,
     mut pace: Pace,
-    done: Rc<Cell<u64>>,
+    done: Arc<AtomicU64>,
     until: Instant,
 ) -> Measured {
     let mut measured = Measured::new();
@@ -75,7 +62,7 @@ async fn task(
         };
         count += 1;
         match cycle(&client, name, workload, begun, &mut measured).await {
-            Ok(()) => done.set(done.get() + 1),
+            Ok(()) => drop(done.fetch_add(1, Ordering::Relaxed)),
             Err(failure) => {
                 measured.errors += 1;
                 measured.first_error.get_or_insert(failure);
