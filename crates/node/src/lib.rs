@@ -33,6 +33,7 @@ mod observer;
 mod open;
 mod post;
 mod replay;
+mod returning;
 mod ring;
 mod running;
 mod seat;

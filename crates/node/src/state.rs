@@ -164,6 +164,12 @@ impl State {
         Some(Work::Confirm)
     }
 
+    /// Whether [`State::next_work`] has something to give.
+    pub fn has_work(&self) -> bool {
+        let needed = self.trusted_from.max(self.outbox.round_needed());
+        self.flight.is_none() && (!self.bodies.is_empty() || needed > self.confirmed)
+    }
+
     /// Takes the outcome of the append in flight.
     ///
     /// # Panics

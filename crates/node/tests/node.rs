@@ -11,6 +11,7 @@ mod node {
     mod lanes;
     mod recovered;
     mod restart;
+    mod returning;
     mod silence;
     mod take_over;
     mod time;
