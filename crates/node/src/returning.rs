@@ -11,6 +11,9 @@ use std::time::Duration;
 
 /// Fewer answers tell nothing of how long callers need.
 const FEWEST: usize = 8;
+/// Nobody is waited for where a commit takes less: answers and questions on one machine take as long, and a timer that
+/// rings in vain is a millisecond late.
+const LEAST_COMMIT: Duration = Duration::from_millis(2);
 /// Nobody is waited for longer, whatever a commit takes: standbys expect a sign of life every few hundred milliseconds.
 const LONGEST: Duration = Duration::from_millis(50);
 
@@ -62,7 +65,7 @@ impl Returning {
 
     /// Whether callers usually come back well before a commit of this length is done.
     pub(crate) fn is_quick(&self, commit: Duration) -> bool {
-        self.usual.is_some_and(|usual| usual * 2 < commit)
+        commit >= LEAST_COMMIT && self.usual.is_some_and(|usual| usual * 2 < commit)
     }
 
     /// Until when it is worth to wait for those who were answered, with so many who wait for it and a commit of this length.
@@ -111,7 +114,7 @@ mod tests {
         returning.answered(64, us(50_000));
         assert_eq!(returning.awaited_until(3, COMMIT), Some(us(50_600)));
         assert_eq!(returning.awaited_until(65, COMMIT), None, "more would wait than are expected");
-        assert_eq!(returning.awaited_until(3, us(600)), None, "a commit is as quick");
+        assert_eq!(returning.awaited_until(3, us(1_999)), None, "the engine is near");
         returning.came(55, us(50_100));
         assert!(returning.awaited_until(3, COMMIT).is_some(), "one in eight may stay away, not more");
         returning.came(1, us(50_100));
@@ -120,9 +123,10 @@ mod tests {
 
     #[test]
     fn those_who_take_their_time_are_not_awaited() {
-        let mut slow = used_to(us(1_500));
+        let mut slow = used_to(us(1_000));
         slow.answered(64, us(50_000));
         assert_eq!(slow.awaited_until(1, COMMIT), None);
+        assert!(slow.awaited_until(1, COMMIT + us(1)).is_some());
         // Answered again and again before they are back: nobody has seen how long they need, but it is long.
         let mut never = used_to(us(300));
         (0..8).for_each(|turn| never.answered(64, us(50_000) + COMMIT * turn));
