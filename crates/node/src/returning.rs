@@ -5,7 +5,7 @@
 //! loop waits for those whom it has just answered, but only as long as they usually need, only if that is well below a
 //! commit, and only if at least as many are expected as wait for them.
 //!
-//! Nothing but speed depends on it: a wait is short against a beat, and ends whoever comes.
+//! Nothing but speed depends on it: a wait is short against a beat, and ends also if nobody comes.
 
 use std::time::Duration;
 
