@@ -25,21 +25,20 @@ impl Acquire {
         begun: Stamp,
         until: Option<Stamp>,
     ) -> Result<LeaseGuard, Failed> {
-        let mut withdrawal =
-            Withdrawal { session, lease_id: LeaseId::from_bytes(ids::random()), armed: true };
+        let mut withdrawal = Withdrawal::new(session);
         let mut backoff = Backoff::default();
         loop {
             let sent = clock::now();
             match self.asked(session, withdrawal.lease_id, sent, until).await {
                 Ok(Outcome::Granted(grant)) => {
                     let guard = self.granted(session, name, withdrawal.lease_id, sent, grant).await?;
-                    withdrawal.armed = false;
+                    withdrawal.came = Came::Guard;
                     return Ok(guard);
                 }
                 Ok(Outcome::NotGranted(not))
                     if until.is_some_and(|until| until <= clock::now() || sent >= until) =>
                 {
-                    withdrawal.armed = false;
+                    withdrawal.came = Came::Nothing;
                     return Err(Failed::With(not_acquired(not).into()));
                 }
                 // The wait was longer than one request waits: asked again.
@@ -57,7 +56,7 @@ impl Acquire {
                     return Err(Failed::With(AcquireError::Unavailable(end.to_string())));
                 }
                 Err(AskError::Ended(_)) => {
-                    withdrawal.armed = false;
+                    withdrawal.came = Came::Nothing;
                     return Err(Failed::SessionOver);
                 }
                 Err(AskError::Unavailable(_)) if self.may_wait_on(session, sent, until) => continue,
@@ -119,7 +118,7 @@ impl Acquire {
     ) -> Result<(), Failed> {
         let refused = Refused::from_wire(problem);
         if refused.reason == Some(EndReason::SessionEnded) {
-            withdrawal.armed = false;
+            withdrawal.came = Came::Nothing;
             return Err(Failed::SessionOver);
         }
         let patience = withdrawal.session.shared().settings.patience;
@@ -127,7 +126,9 @@ impl Acquire {
         if refused.is_retryable() && clock::now() < give_up {
             return Ok(());
         }
-        withdrawal.armed = !refused.has_no_side_effects();
+        if refused.has_no_side_effects() {
+            withdrawal.came = Came::Nothing;
+        }
         Err(Failed::With(refused.into()))
     }
 
@@ -152,7 +153,9 @@ impl Acquire {
         });
         let has_own = own.is_some();
         let held = Arc::new(Held::new(name.clone(), lease_id, token, grant, own));
-        session.shared().hold(lease_id, &held);
+        if let Err(reason) = session.shared().hold(lease_id, &held) {
+            return Err(Failed::With(held.why(session.shared(), reason).into()));
+        }
         let deadline = now.plus(session.shared().settings.patience);
         if must_confirm {
             let confirmed = match has_own {
@@ -182,18 +185,40 @@ pub(super) enum Failed {
     SessionOver,
 }
 
+/// What has come of an acquire.
+enum Came {
+    /// A lease or nothing.
+    Unknown,
+    Nothing,
+    /// A lease, which is its guard's affair.
+    Guard,
+}
+
 /// Gives back whatever may have come of an acquire that nobody waits for any more (A6).
 struct Withdrawal<'a> {
     session: &'a Session,
     lease_id: LeaseId,
-    armed: bool,
+    came: Came,
+}
+
+impl<'a> Withdrawal<'a> {
+    /// Of a new lease id.
+    fn new(session: &'a Session) -> Self {
+        let lease_id = LeaseId::from_bytes(ids::random());
+        session.shared().expect_grant(lease_id);
+        Self { session, lease_id, came: Came::Unknown }
+    }
 }
 
 impl Drop for Withdrawal<'_> {
     fn drop(&mut self) {
-        if self.armed {
-            self.session.shared().let_go(self.lease_id);
-            self.session.release_in_background(self.lease_id);
+        match self.came {
+            Came::Guard => {}
+            Came::Nothing => self.session.shared().let_go(self.lease_id),
+            Came::Unknown => {
+                self.session.shared().let_go(self.lease_id);
+                self.session.release_in_background(self.lease_id);
+            }
         }
     }
 }

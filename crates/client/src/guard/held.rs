@@ -62,7 +62,7 @@ impl Held {
     }
 
     /// The loss as it would be told now, for this reason.
-    pub(super) fn why(&self, shared: &Shared, reason: LostReason) -> Lost {
+    pub(crate) fn why(&self, shared: &Shared, reason: LostReason) -> Lost {
         let now = clock::now();
         let deadline = deadline_of(self, shared);
         let life = shared.life();

@@ -1,4 +1,7 @@
-//! The leases of a session by their ids.
+//! The leases of a session by their ids: those that are held, and those that are asked for.
+//!
+//! The end of a lease can be told before its caller has taken the grant: the two come to the stream by different ways, and
+//! a caller runs later than the session hears. So a loss is kept for whoever still asks for that lease.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -6,6 +9,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 use leasehold_types::LeaseId;
 
+use crate::error::LostReason;
 use crate::guard::Held;
 
 /// Leases of one session: so many that an opening, which names them all, fits into one frame.
@@ -13,36 +17,69 @@ const MOST: usize = 20_000;
 
 /// See the module.
 #[derive(Default)]
-pub(super) struct Leases(Mutex<ById>);
+pub(super) struct Leases(Mutex<Known>);
 
-type ById = HashMap<LeaseId, Weak<Held>, BuildHasherDefault<IdHasher>>;
+type ById<T> = HashMap<LeaseId, T, BuildHasherDefault<IdHasher>>;
+
+/// Under one lock, so that a loss finds a lease in one of the two.
+#[derive(Default)]
+struct Known {
+    held: ById<Weak<Held>>,
+    /// Not held yet, and why they never will be if they are lost already.
+    asked: ById<Option<LostReason>>,
+}
 
 impl Leases {
-    pub(super) fn insert(&self, id: LeaseId, held: &Arc<Held>) {
-        self.lock().insert(id, Arc::downgrade(held));
+    /// Asked for from now on, until it is held or removed.
+    pub(super) fn ask(&self, id: LeaseId) {
+        self.lock().asked.insert(id, None);
     }
 
-    /// Takes a lease out; its guard may be gone already.
-    pub(super) fn remove(&self, id: LeaseId) -> Option<Arc<Held>> {
-        let held = self.lock().remove(&id);
+    /// Held from now on, unless it was lost meanwhile: then why.
+    pub(super) fn hold(&self, id: LeaseId, held: &Arc<Held>) -> Result<(), LostReason> {
+        let mut known = self.lock();
+        match known.asked.remove(&id).flatten() {
+            Some(reason) => Err(reason),
+            None => {
+                known.held.insert(id, Arc::downgrade(held));
+                Ok(())
+            }
+        }
+    }
+
+    /// A lease has ended; gives it if it was held here, and its guard is not gone already.
+    pub(super) fn lose(&self, id: LeaseId, reason: LostReason) -> Option<Arc<Held>> {
+        let mut known = self.lock();
+        if let Some(lost) = known.asked.get_mut(&id) {
+            lost.get_or_insert(reason);
+        }
+        let held = known.held.remove(&id);
+        drop(known);
         held.and_then(|held| held.upgrade())
     }
 
-    /// Takes all leases out.
+    pub(super) fn remove(&self, id: LeaseId) {
+        let mut known = self.lock();
+        known.asked.remove(&id);
+        known.held.remove(&id);
+    }
+
+    /// Takes all that are held out.
     pub(super) fn take(&self) -> impl Iterator<Item = Arc<Held>> + use<> {
-        std::mem::take(&mut *self.lock()).into_values().filter_map(|held| held.upgrade())
+        std::mem::take(&mut self.lock().held).into_values().filter_map(|held| held.upgrade())
     }
 
     /// Whether there is no room for one more.
     pub(super) fn is_full(&self) -> bool {
-        self.lock().len() >= MOST
+        self.lock().held.len() >= MOST
     }
 
+    /// Those that are held.
     pub(super) fn ids(&self) -> Vec<LeaseId> {
-        self.lock().keys().copied().collect()
+        self.lock().held.keys().copied().collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, ById> {
+    fn lock(&self) -> MutexGuard<'_, Known> {
         self.0.lock().expect("nothing panics while it holds the leases")
     }
 }

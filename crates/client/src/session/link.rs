@@ -251,3 +251,6 @@ fn broken_by_problem(shared: &Shared, problem: &pb::Problem) -> Broken {
         _ => SessionEnd::Refused(refused),
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -214,14 +214,21 @@ impl Shared {
         let Ok(bytes) = <[u8; 16]>::try_from(&loss.lease_id[..]) else { return };
         let lease_id = LeaseId::from_bytes(bytes);
         let reason = pb::EndReason::try_from(loss.reason).unwrap_or(pb::EndReason::Unknown);
+        let reason = LostReason::of(end_reason(reason));
         lock(&self.seen_ended).push(lease_id);
-        if let Some(held) = self.leases.remove(lease_id) {
-            held.lose(self, LostReason::of(end_reason(reason)));
+        if let Some(held) = self.leases.lose(lease_id, reason) {
+            held.lose(self, reason);
         }
     }
 
-    pub(crate) fn hold(&self, lease_id: LeaseId, held: &Arc<Held>) {
-        self.leases.insert(lease_id, held);
+    /// A lease is asked for: its loss is kept for whoever asks, until [`Shared::hold`] or [`Shared::let_go`].
+    pub(crate) fn expect_grant(&self, lease_id: LeaseId) {
+        self.leases.ask(lease_id);
+    }
+
+    /// A granted lease is held from now on, unless its loss was told before: then why.
+    pub(crate) fn hold(&self, lease_id: LeaseId, held: &Arc<Held>) -> Result<(), LostReason> {
+        self.leases.hold(lease_id, held)
     }
 
     /// Whether there is no room for one more lease.

@@ -1,0 +1,144 @@
+//! Frames in orders that a real server gives by chance alone: they are handed to the session by hand, and its callers
+//! are polled by hand.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use leasehold_proto::v1::request::Ask;
+use leasehold_types::{LeaseId, ids};
+
+use super::super::outbound::Reporter;
+use super::super::{Handle, Session};
+use super::*;
+use crate::acquire::Acquire;
+use crate::client::Client;
+use crate::error::{AcquireError, LostReason};
+use crate::guard::{LeaseGuard, LeaseState};
+
+/// Longer than any test.
+const TTL: Duration = Duration::from_secs(3_600);
+
+/// A session that is open, with nobody at the other end.
+fn opened() -> Session {
+    let client = Client::new("http://127.0.0.1:1").unwrap();
+    let settings = Arc::clone(&client.session(TTL).shared().settings);
+    let session = Session { handle: Arc::new(Handle { shared: Arc::new(Shared::new(settings, TTL)) }) };
+    let opened =
+        pb::Opened { cluster_id: "c".into(), ttl_ms: TTL.as_millis() as u64, ..pb::Opened::default() };
+    assert!(session.shared().opened(&opened, 1, clock::now()).is_ok());
+    session
+}
+
+/// An acquire that was asked.
+struct Asked {
+    session: Session,
+    acquiring: Pin<Box<dyn Future<Output = Result<LeaseGuard, AcquireError>> + Send>>,
+    number: u64,
+    lease_id: Vec<u8>,
+}
+
+impl Asked {
+    fn new(acquire: impl FnOnce(Acquire) -> Acquire) -> Self {
+        let session = opened();
+        let acquiring = acquire(session.acquire("r")).into_future();
+        let mut asked = Self { session, acquiring, number: 0, lease_id: Vec::new() };
+        assert!(asked.poll().is_pending());
+        let request = asked.session.shared().wire.lock().places.unanswered(clock::now()).remove(0);
+        let Some(Ask::Acquire(acquire)) = request.ask else { panic!("{request:?}") };
+        (asked.number, asked.lease_id) = (request.id, acquire.lease_id.to_vec());
+        asked
+    }
+
+    fn poll(&mut self) -> Poll<Result<LeaseGuard, AcquireError>> {
+        self.acquiring.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+    }
+
+    /// What came of it, which must be known.
+    fn done(&mut self) -> Result<LeaseGuard, AcquireError> {
+        match self.poll() {
+            Poll::Ready(done) => done,
+            Poll::Pending => panic!("it still waits"),
+        }
+    }
+
+    fn hear(&self, frame: pb::ServerFrame) {
+        assert!(take(self.session.shared(), pb::ServerFrame { epoch: 1, ..frame }).is_ok());
+    }
+
+    fn grant(&self) -> pb::ServerFrame {
+        let ttl_ms = TTL.as_millis() as u64;
+        let grant = pb::StreamGrant { fencing_token: 7, ttl_ms, ..pb::StreamGrant::default() };
+        let answer = pb::Answer { id: self.number, outcome: Some(Outcome::Granted(grant)) };
+        pb::ServerFrame { answers: vec![answer], ..pb::ServerFrame::default() }
+    }
+
+    fn loss(&self) -> pb::ServerFrame {
+        loss_of(&self.lease_id)
+    }
+
+    /// Sends a keep-alive; gives the answer to it.
+    fn kept_alive(&self) -> pb::ServerFrame {
+        let shared = Arc::clone(self.session.shared());
+        shared.wire.keep_alive(None);
+        let reporter: Reporter = Box::new(move || shared.report());
+        let keep_alive = self.session.shared().wire.lock().make_keep_alive(&reporter).expect("it is wanted");
+        let kept =
+            pb::KeptAlive { id: keep_alive.id, ttl_ms: TTL.as_millis() as u64, ..pb::KeptAlive::default() };
+        pb::ServerFrame { kept_alive: vec![kept], ..pb::ServerFrame::default() }
+    }
+}
+
+fn loss_of(lease_id: &[u8]) -> pb::ServerFrame {
+    let reason = pb::EndReason::Forced.into();
+    let loss = pb::Loss { lease_id: lease_id.to_vec().into(), reason, ..pb::Loss::default() };
+    pb::ServerFrame { losses: vec![loss], ..pb::ServerFrame::default() }
+}
+
+fn is_lost(done: Result<LeaseGuard, AcquireError>) {
+    match done {
+        Err(AcquireError::Lost(lost)) => assert_eq!(lost.reason, LostReason::Forced),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_loss_that_overtakes_its_grant_is_not_forgotten() {
+    let mut asked = Asked::new(Acquire::no_wait);
+    asked.hear(asked.loss());
+    asked.hear(asked.grant());
+    is_lost(asked.done());
+}
+
+#[tokio::test]
+async fn a_loss_that_comes_before_its_caller_has_taken_the_grant_is_not_forgotten() {
+    let mut asked = Asked::new(Acquire::no_wait);
+    asked.hear(asked.grant());
+    asked.hear(asked.loss());
+    is_lost(asked.done());
+
+    let mut asked = Asked::new(Acquire::no_wait);
+    asked.hear(pb::ServerFrame { losses: asked.loss().losses, ..asked.grant() });
+    is_lost(asked.done());
+}
+
+#[tokio::test]
+async fn a_loss_that_overtakes_the_grant_of_a_waiter_outlives_the_confirmation() {
+    let mut asked = Asked::new(|acquire| acquire.wait(TTL));
+    asked.hear(asked.loss());
+    // The end of the lease is said to have been seen with this one.
+    asked.hear(asked.kept_alive());
+    assert!(asked.poll().is_pending());
+    asked.hear(asked.grant());
+    is_lost(asked.done());
+}
+
+#[tokio::test]
+async fn the_loss_of_another_lease_takes_nothing_away() {
+    let mut asked = Asked::new(Acquire::no_wait);
+    asked.hear(loss_of(LeaseId::from_bytes(ids::random()).as_bytes()));
+    asked.hear(asked.grant());
+    let guard = asked.done().unwrap();
+    assert_eq!(guard.state(), LeaseState::Held);
+    asked.hear(asked.loss());
+    assert!(matches!(guard.state(), LeaseState::Lost(lost) if lost.reason == LostReason::Forced));
+}
