@@ -188,11 +188,14 @@ fn take(shared: &Shared, mut frame: pb::ServerFrame) -> Result<(), Broken> {
     shared.check_epoch(frame.epoch)?;
     let not_let_in = take_not_let_in(shared, &mut frame);
     shared.wire.answered(frame.answers);
-    for kept in &frame.kept_alive {
-        shared.kept_alive(kept);
-    }
+    let confirmed: Vec<_> = frame.kept_alive.iter().flat_map(|kept| shared.kept_alive(kept)).collect();
     for loss in &frame.losses {
         shared.lost(loss);
+    }
+    // Woken last: what ended with the same frame is not confirmed by it (R7).
+    for waiter in confirmed {
+        // Somebody who has left does not mind.
+        let _ = waiter.send(());
     }
     match frame.end.or(not_let_in) {
         Some(problem) => Err(broken_by_problem(shared, &problem)),

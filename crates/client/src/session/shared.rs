@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use leasehold_proto::v1 as pb;
 use leasehold_types::{LeaseId, ids};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::SessionEnd;
 use super::leases::Leases;
@@ -168,17 +168,15 @@ impl Shared {
         }
     }
 
-    pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) {
-        let Some((sent, waiters)) = self.wire.kept_alive(kept.id) else { return };
+    /// A keep-alive is confirmed; gives those who wait for that.
+    pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) -> Vec<oneshot::Sender<()>> {
+        let Some((sent, waiters)) = self.wire.kept_alive(kept.id) else { return Vec::new() };
         let mut seen_ended = lock(&self.seen_ended);
         let told = seen_ended.len().min(SEEN_ENDED);
         seen_ended.drain(..told);
         drop(seen_ended);
         self.confirmed(sent, kept.ttl_ms);
-        for waiter in waiters {
-            // Somebody who has left does not mind.
-            let _ = waiter.send(());
-        }
+        waiters
     }
 
     fn confirmed(&self, sent: Stamp, ttl_ms: u64) {

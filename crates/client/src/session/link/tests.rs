@@ -2,10 +2,12 @@
 //! are polled by hand.
 
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::task::{Context, Poll, Wake, Waker};
 
 use leasehold_proto::v1::request::Ask;
 use leasehold_types::{LeaseId, ids};
+use tokio::sync::oneshot;
 
 use super::super::outbound::Reporter;
 use super::super::{Handle, Session};
@@ -141,4 +143,30 @@ async fn the_loss_of_another_lease_takes_nothing_away() {
     assert_eq!(guard.state(), LeaseState::Held);
     asked.hear(asked.loss());
     assert!(matches!(guard.state(), LeaseState::Lost(lost) if lost.reason == LostReason::Forced));
+}
+
+/// Looks at a guard when it is woken, as a caller on another thread would.
+struct Looks {
+    guard: LeaseGuard,
+    found_lost: AtomicBool,
+}
+
+impl Wake for Looks {
+    fn wake(self: Arc<Self>) {
+        self.found_lost.store(matches!(self.guard.state(), LeaseState::Lost(_)), Relaxed);
+    }
+}
+
+#[tokio::test]
+async fn a_confirmation_does_not_come_before_the_losses_of_its_frame() {
+    let mut asked = Asked::new(Acquire::no_wait);
+    asked.hear(asked.grant());
+    let looks = Arc::new(Looks { guard: asked.done().unwrap(), found_lost: AtomicBool::new(false) });
+    let (waiter, mut confirmation) = oneshot::channel();
+    asked.session.shared().wire.keep_alive(Some(waiter));
+    let waker = Waker::from(Arc::clone(&looks));
+    assert!(Pin::new(&mut confirmation).poll(&mut Context::from_waker(&waker)).is_pending());
+    asked.hear(pb::ServerFrame { losses: asked.loss().losses, ..asked.kept_alive() });
+    assert_eq!(confirmation.try_recv(), Ok(()));
+    assert!(looks.found_lost.load(Relaxed));
 }
