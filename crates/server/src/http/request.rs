@@ -111,8 +111,11 @@ fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
 fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let detail = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
-        Err(error) if error.path().iter().next().is_some() => format!("{}: {}", error.path(), error.inner()),
-        Err(error) => error.into_inner().to_string(),
+        // A body that breaks off before the name of a field has a path of `?`, or one that ends with it.
+        Err(error) => match error.path().to_string().trim_end_matches(['.', '?']) {
+            "" => error.inner().to_string(),
+            field => format!("{field}: {}", error.inner()),
+        },
         Ok(_) => "there is something after the JSON value".to_owned(),
     };
     Problem::new(ErrorCode::BadRequest, format!("body: {detail}"))
@@ -235,7 +238,9 @@ mod tests {
             (r#"{"resource":"a","waitMs":null}"#, "waitMs"),
             (r#"{"resource":"a","wait":1}"#, "unknown field `wait`"),
             (r#"{"ownerId":"o"}"#, "missing field `resource`"),
-            (r#"{"resource":"a""#, "EOF"),
+            (r#"{"resource":"a""#, "body: EOF"),
+            ("{", "body: EOF"),
+            (r#"{"resource":"a","labels":{"#, "body: labels: EOF"),
             (r#"{"resource":"a"} x"#, "after the JSON value"),
             ("[]", "body"),
         ] {
