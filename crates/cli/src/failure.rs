@@ -22,6 +22,16 @@ pub(crate) enum Failure {
         /// What the last attempt met.
         error: String,
     },
+    /// Somebody is there, but a secure connection is not made.
+    #[error(
+        "no secure connection to {server}: {error}; a server without a certificate is http://, and one whose authority this machine does not know needs --ca or LEASEHOLD_CA"
+    )]
+    Insecure {
+        /// Where.
+        server: String,
+        /// What broke.
+        error: String,
+    },
     /// The connection broke after the request had left.
     #[error(
         "the connection to {server} was lost before it answered, so the outcome is unknown: {error}; {hint}"
@@ -95,6 +105,7 @@ impl Failure {
         match self {
             Self::Usage(_) => Exit::Usage,
             Self::Unreachable { .. }
+            | Self::Insecure { .. }
             | Self::Lost { .. }
             | Self::Foreign { .. }
             | Self::Unavailable(_)

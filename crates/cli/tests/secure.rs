@@ -1,6 +1,7 @@
 //! Commands and the Rust client against a server that wants TLS, and a credential or a certificate.
 #![allow(clippy::unwrap_used, reason = "whatever fails, fails the test")]
 
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -123,7 +124,7 @@ fn says(output: &Output) -> (i32, String) {
 fn commands_trust_the_server_and_show_who_they_are() {
     let server = Protected::start();
     let (code, said) = says(&server.anybody(&["ls"]));
-    assert!(code == 69 && said.contains("certificate"), "{code}: {said}");
+    assert!(code == 69 && said.contains("certificate") && said.contains("--ca"), "{code}: {said}");
     let (code, said) = says(&server.anybody(&["--ca", &server.path("ca.pem"), "ls"]));
     assert!(code == 1 && said.contains("unauthenticated"), "{code}: {said}");
 
@@ -143,6 +144,26 @@ fn commands_trust_the_server_and_show_who_they_are() {
     );
     let (code, said) = says(&server.known("orders.key", &["run", "other", "--", "echo", "mine"]));
     assert!(code == 1 && said.contains("forbidden") && !said.contains("mine\n"), "{code}: {said}");
+}
+
+#[test]
+fn an_address_with_the_wrong_scheme_is_told_with_the_right_one() {
+    let run = ["run", "--wait", "1s", "a", "--", "true"];
+    let server = Protected::start();
+    let plain = server.url.replace("https", "http");
+    for command in [&["ls"][..], &["acquire", "a"], &run] {
+        let (code, said) = says(&server.anybody(&[&["--server", &plain], command].concat()));
+        assert!(code == 69 && said.contains("a server with a certificate is https://"), "{code}: {said}");
+    }
+
+    // A server without TLS ends a connection that begins with it.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let secure = format!("https://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    for command in [&["ls"][..], &["acquire", "a"], &run] {
+        let (code, said) = says(&server.anybody(&[&["--server", &secure], command].concat()));
+        assert!(code == 69 && said.contains("a server without a certificate is http://"), "{code}: {said}");
+    }
 }
 
 #[test]

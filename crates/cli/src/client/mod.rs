@@ -147,8 +147,8 @@ impl Client {
         Ok(self.body(call).await?.text)
     }
 
-    /// What is wrong when somebody listens at the address who is no server of ours. `None` if it is one, or if nobody is
-    /// there. For those whose own way of asking cannot tell: a stream that meets a stranger just breaks.
+    /// What is wrong when somebody listens at the address who is no server of ours, or is not to be trusted. `None` if it is
+    /// one, or if nobody is there. For those whose own way of asking cannot tell: a stream that meets a stranger just breaks.
     pub(crate) async fn stranger(&self) -> Option<Failure> {
         let first = self.servers.first().to_string();
         let looked = timeout(LOOK, self.call(&Call::get("/v1/status"))).await.ok()?;
@@ -157,6 +157,7 @@ impl Client {
                 (server, "what it says of its state is not understood".to_owned())
             }
             Failure::Lost { server, error, .. } => (server, error),
+            failure @ (Failure::Insecure { .. } | Failure::Foreign { .. }) => return Some(failure),
             Failure::Problem(problem) if problem.is_foreign() => {
                 (first, format!("{} where its state should be", problem.code))
             }
@@ -229,6 +230,7 @@ async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused
     tokio::spawn(connection);
     let response = match timeout(call.patience, sender.send_request(request)).await {
         Ok(Ok(response)) => response,
+        Ok(Err(error)) if error.is_parse() => return Err(Refused::Here(not_http(server))),
         Ok(Err(error)) => return Err(lost(error.to_string())),
         Err(_) => return Err(lost("no answer in time".into())),
     };
@@ -244,6 +246,15 @@ async fn ask(server: &Server, call: &Call) -> Result<Response<Incoming>, Refused
             }
         }
     }
+}
+
+/// A server that wants TLS, asked without it, says so in a language that is not HTTP.
+fn not_http(server: &Server) -> Failure {
+    let found = match server.is_secure() {
+        true => "its answer is not HTTP",
+        false => "its answer is not HTTP; a server with a certificate is https://",
+    };
+    Failure::Foreign { server: server.to_string(), found: found.to_owned() }
 }
 
 #[cfg(test)]

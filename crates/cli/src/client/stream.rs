@@ -29,6 +29,7 @@ pub(crate) type Stream = Box<dyn Io>;
 /// Connects, or says that nobody is there.
 pub(crate) async fn connect(server: &Server) -> Result<Stream, Failure> {
     let absent = |error: String| Failure::Unreachable { tried: server.to_string(), error };
+    let insecure = |error: String| Failure::Insecure { server: server.to_string(), error };
     let stream = match timeout(CONNECT, TcpStream::connect(server.address())).await {
         Ok(Ok(stream)) => stream,
         Ok(Err(error)) => return Err(absent(plain(&error))),
@@ -43,8 +44,8 @@ pub(crate) async fn connect(server: &Server) -> Result<Stream, Failure> {
     let name = ServerName::try_from(host.to_owned()).map_err(|error| absent(error.to_string()))?;
     match timeout(CONNECT, connector.connect(name, stream)).await {
         Ok(Ok(stream)) => Ok(Box::new(stream)),
-        Ok(Err(error)) => Err(absent(error.to_string())),
-        Err(_) => Err(absent("no TLS in time".into())),
+        Ok(Err(error)) => Err(insecure(error.to_string())),
+        Err(_) => Err(insecure("no TLS in time".into())),
     }
 }
 

@@ -49,7 +49,7 @@ async fn ask(client: &Client, acquire: &Acquire, sent: Instant) -> Result<Answer
             Ok(answer) => return Ok(answer),
             Err(failure) => failure,
         };
-        was_reached |= !matches!(failure, Failure::Unreachable { .. });
+        was_reached |= !matches!(failure, Failure::Unreachable { .. } | Failure::Insecure { .. });
         if !was_reached || !may_ask_again(&failure) || Instant::now() >= give_up {
             return Err(failure);
         }
@@ -59,7 +59,8 @@ async fn ask(client: &Client, acquire: &Acquire, sent: Instant) -> Result<Answer
 
 fn may_ask_again(failure: &Failure) -> bool {
     match failure {
-        Failure::Unreachable { .. } | Failure::Lost { .. } => true,
+        // A server that ends in the middle of a handshake may be back in a moment.
+        Failure::Unreachable { .. } | Failure::Insecure { .. } | Failure::Lost { .. } => true,
         Failure::Problem(problem) => matches!(problem.code.as_str(), "outcome_unknown" | "not_active"),
         _ => false,
     }

@@ -15,7 +15,9 @@ pub(super) async fn send(what: &str, mut request: Request<Bytes>) -> Result<Resp
     let authority = uri.authority().map_or("", |authority| authority.as_str());
     let server = Server::parse(&format!("{}://{authority}", uri.scheme_str().unwrap_or("http")))?;
     let stream = connect(&server).await.map_err(|failure| match failure {
-        Failure::Unreachable { error, .. } => Failure::Fence(format!("{what}: {error}")),
+        Failure::Unreachable { error, .. } | Failure::Insecure { error, .. } => {
+            Failure::Fence(format!("{what}: {error}"))
+        }
         other => other,
     })?;
     if !request.headers().contains_key(header::HOST) {
