@@ -18,6 +18,10 @@ pub(crate) fn check_history(out: &mut Out, file: &Path, wide_clocks: bool) -> Re
     let verdict =
         check_file(file, checker).map_err(|error| Failure::Usage(format!("{}: {error}", file.display())))?;
     match verdict {
+        // A run that was never recorded must not pass for one that kept its promises.
+        FileVerdict::Held(verdict) if verdict.records == 0 => {
+            Err(Failure::Usage(format!("{}: there is no record in it, so it shows nothing", file.display())))
+        }
         FileVerdict::Held(verdict) => held(out, &verdict),
         FileVerdict::Broken { violation, excerpt } => broken(out, &violation, &excerpt),
     }
