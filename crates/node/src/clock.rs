@@ -27,6 +27,11 @@ pub trait Clock: Send + Sync + 'static {
     /// Looks at the clocks.
     fn read(&self) -> Reading;
 
+    /// Looks at the monotonic clock alone, which is most often asked for.
+    fn monotonic(&self) -> Duration {
+        self.read().monotonic
+    }
+
     /// Completes once the monotonic clock has reached `deadline`, never earlier. Called inside a tokio runtime with time
     /// enabled; cancel-safe.
     fn sleep_until(&self, deadline: Duration) -> Sleep;
@@ -45,8 +50,12 @@ impl Clock for RealClock {
         }
     }
 
+    fn monotonic(&self) -> Duration {
+        since_zero(ClockId::Monotonic)
+    }
+
     fn sleep_until(&self, deadline: Duration) -> Sleep {
-        let wait = deadline.saturating_sub(since_zero(ClockId::Monotonic));
+        let wait = deadline.saturating_sub(self.monotonic());
         Box::pin(tokio::time::sleep(wait))
     }
 }

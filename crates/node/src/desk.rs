@@ -15,7 +15,6 @@ use crate::cell::Asker;
 use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Place};
 use crate::post::Post;
-use crate::returning::Returning;
 use crate::serving_time::ServingTime;
 use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
@@ -43,8 +42,6 @@ pub(crate) struct Desk {
     post: Post,
     /// Whose turn it is.
     turns: Turns,
-    /// Who was answered, and may soon ask again.
-    returning: Returning,
     /// The newest work with the journal.
     settled: Option<Settled>,
     alarm: Option<(Duration, Sleep)>,
@@ -102,7 +99,6 @@ impl Desk {
             deliveries: Vec::new(),
             post: Post::default(),
             turns,
-            returning: Returning::default(),
             settled: None,
             alarm: None,
             next_heartbeat: Duration::ZERO,
@@ -199,32 +195,9 @@ impl Desk {
         }
     }
 
-    /// Whether those who are answered by the work that was just done are likely to be back soon.
-    pub(crate) fn may_linger(&self) -> bool {
-        !self.is_closing && self.settled.is_some_and(|settled| self.returning.is_quick(settled.took()))
-    }
-
-    /// Waits for those who were just answered, where that is worth it to whoever waits for the next commit.
-    pub(crate) async fn linger(&mut self) {
-        let Some(until) = self.lingers_until() else { return };
-        let mut alarm = self.shared.clock.sleep_until(until);
-        while self.lingers_until().is_some() {
-            tokio::select! {
-                biased;
-                () = &mut alarm => self.returning.waited_in_vain(self.monotonic()),
-                message = self.wait() => self.round(message),
-            }
-        }
-    }
-
-    fn lingers_until(&self) -> Option<Duration> {
-        let settled = self.settled.filter(|_| !self.is_closing && self.state.has_work())?;
-        self.returning.awaited_until(self.state.backlog(), settled.took())
-    }
-
     /// The monotonic clock, now.
     pub(crate) fn monotonic(&self) -> Duration {
-        self.shared.clock.read().monotonic
+        self.shared.clock.monotonic()
     }
 
     /// Whether the journal has room for grants; asked of it before deciding.
@@ -235,7 +208,7 @@ impl Desk {
 
     /// Ends after this long.
     pub(crate) fn pause(&self, length: Duration) -> Sleep {
-        self.shared.clock.sleep_until(self.shared.clock.read().monotonic + length)
+        self.shared.clock.sleep_until(self.shared.clock.monotonic() + length)
     }
 
     /// Stops taking: what is still in the queue is turned away, and the last fact says that we resign (J16).

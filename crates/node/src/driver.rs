@@ -36,9 +36,6 @@ pub(crate) async fn serve(
         if next.is_none() {
             desk.half_round(first.take(), &halved);
             desk.tell();
-            if is_engine {
-                desk.linger().await;
-            }
             next = desk.state.next_work();
         }
         keepers.tell(desk);
@@ -53,9 +50,8 @@ pub(crate) async fn serve(
                 if is_append {
                     next_beat = desk.monotonic() + BEAT;
                 }
-                // An engine need not stand still while everybody is told: what was decided meanwhile goes first, unless it
-                // is better off with those who are told.
-                next = if is_engine && !desk.may_linger() { desk.state.next_work() } else { None };
+                // An engine need not stand still while everybody is told: what was decided meanwhile goes first.
+                next = if is_engine { desk.state.next_work() } else { None };
                 if next.is_none() {
                     desk.tell();
                 }

@@ -50,7 +50,7 @@ impl Handle {
     ) -> Result<Durable<Reply>, SubmitError> {
         // The life of the node that this call belongs to, whatever becomes of the node meanwhile.
         let shared = self.seat.shared();
-        let arrived = shared.clock.read().monotonic;
+        let arrived = shared.clock.monotonic();
         may_enter(&shared, arrived)?;
         if !shared.admit(&call) {
             shared.observer.shed();
@@ -183,7 +183,7 @@ impl<'a> Submission<'a> {
 
     /// Gives up when nothing moves (N5) or the deadline has come (L5); else looks again later.
     fn after_silence(&mut self) -> Option<Answer> {
-        let now = self.shared.clock.read().monotonic;
+        let now = self.shared.clock.monotonic();
         let stalled = self.shared.is_stalled(now);
         // One in a queue has nothing to lose by staying there; its wait ends by itself.
         let hopeless = stalled && (!self.waits || self.cell.is_queued());

@@ -50,7 +50,7 @@ impl Keepers {
         Ok(Self {
             witness: WitnessKeeper::start(&config.data_dir, witness, observer)?,
             snapshots: Snapshotter::start(config, snapshots, clock, observer)?,
-            next_witness: clock.read().monotonic + WITNESS_EVERY,
+            next_witness: clock.monotonic() + WITNESS_EVERY,
         })
     }
 

@@ -127,7 +127,7 @@ impl<T> Lane<T> {
     /// The same, and notes in their trails how calls fare, for traces.
     pub fn send_noting(&mut self, calls: impl IntoIterator<Item = (T, Call, Option<Arc<Trail>>)>) {
         self.shared = self.seat.shared();
-        let arrived = self.shared.clock.read().monotonic;
+        let arrived = self.shared.clock.monotonic();
         let entry = may_enter(&self.shared, arrived);
         let (mut full, mut batch) = (Vec::new(), Vec::new());
         for (tag, call, trail) in calls {
@@ -241,7 +241,7 @@ impl<T> Lane<T> {
         }
         let clock = &self.shared.clock;
         let alarm =
-            self.alarm.get_or_insert_with(|| Alarm(clock.sleep_until(clock.read().monotonic + STALL / 4)));
+            self.alarm.get_or_insert_with(|| Alarm(clock.sleep_until(clock.monotonic() + STALL / 4)));
         let rung = alarm.0.as_mut().poll(cx);
         if rung.is_ready() {
             self.alarm = None;
@@ -251,7 +251,7 @@ impl<T> Lane<T> {
 
     /// Gives up what is hopeless: nothing moves (N5), or the deadline has come (L5).
     fn after_silence(&mut self, out: &mut Vec<(T, Answer)>) {
-        let now = self.shared.clock.read().monotonic;
+        let now = self.shared.clock.monotonic();
         let stalled = self.shared.is_stalled(now);
         for (passage, places) in std::mem::take(&mut self.sent) {
             let late = |place: &u32| matches!(&self.calls[*place as usize], Pending::Waits(call) if now >= call.deadline);

@@ -33,7 +33,6 @@ mod observer;
 mod open;
 mod post;
 mod replay;
-mod returning;
 mod ring;
 mod running;
 mod seat;

@@ -327,7 +327,7 @@ impl Shared {
                 generation,
                 recovered_above: self.recovered_above.load(Relaxed),
             },
-            stalled: self.is_stalled(self.clock.read().monotonic),
+            stalled: self.is_stalled(self.clock.monotonic()),
             room: self.room.load(Relaxed),
             queued: self.queued(),
         }

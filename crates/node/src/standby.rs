@@ -228,7 +228,7 @@ impl<'a> Standby<'a> {
     }
 
     fn now(&self) -> Duration {
-        self.node.clock.read().monotonic
+        self.node.clock.monotonic()
     }
 
     /// `None` if there was no answer in time.

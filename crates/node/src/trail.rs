@@ -32,13 +32,6 @@ pub struct Settled {
     pub ended: Duration,
 }
 
-impl Settled {
-    /// How long it took.
-    pub(crate) fn took(&self) -> Duration {
-        self.ended.saturating_sub(self.began)
-    }
-}
-
 impl Trail {
     /// What is known so far.
     pub fn stations(&self) -> Stations {

@@ -11,7 +11,6 @@ mod node {
     mod lanes;
     mod recovered;
     mod restart;
-    mod returning;
     mod silence;
     mod take_over;
     mod time;

@@ -84,7 +84,7 @@ impl Desk {
     }
 
     fn take_call(&mut self, call: Call, asker: Asker, trail: Option<Arc<Trail>>) {
-        self.taken(1);
+        self.shared.taken(1);
         let ticket = self.next_ticket();
         if !asker.take(ticket) {
             return;
@@ -99,18 +99,11 @@ impl Desk {
                 usize::try_from(self.last_of_round.saturating_sub(self.last_ticket)).unwrap_or(usize::MAX);
             self.rest = batch.cut_after(most.max(1));
         }
-        self.taken(batch.len());
+        self.shared.taken(batch.len());
         let (calls, mailbox) = batch.take();
         for (number, call, trail) in calls {
             let ticket = self.next_ticket();
             self.decide(ticket, call, Back::Lane(Place::new(Arc::clone(&mailbox), number)), trail);
-        }
-    }
-
-    fn taken(&mut self, calls: usize) {
-        self.shared.taken(calls);
-        if self.returning.is_expecting() {
-            self.returning.came(calls, self.monotonic());
         }
     }
 

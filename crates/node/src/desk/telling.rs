@@ -64,13 +64,9 @@ impl Desk {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         self.state.deliver(&mut deliveries);
         let (mut live, mut post) = (Vec::new(), std::mem::take(&mut self.post));
-        let mut answers = 0;
         for delivery in deliveries.drain(..) {
             match delivery {
-                Delivery::Reply(ticket, durable) => {
-                    answers += 1;
-                    self.reply(ticket, durable, &mut post);
-                }
+                Delivery::Reply(ticket, durable) => self.reply(ticket, durable, &mut post),
                 Delivery::Live(at, event) => live.push(Happened { id: None, at, event }),
             }
         }
@@ -79,7 +75,6 @@ impl Desk {
             self.shared.observer.events(&live);
             self.shared.ring.push_live(live);
         }
-        self.returning.answered(answers, self.monotonic());
         for (tenant, lease_id) in post.send() {
             self.give_back(tenant, lease_id);
         }

@@ -161,11 +161,11 @@ impl Maker {
 
     /// Makes one; its size.
     fn make(&mut self) -> Result<u64, Failure> {
-        let began = self.clock.read().monotonic;
+        let began = self.clock.monotonic();
         let replay = self.rebuild()?;
         let bytes = self.store(&replay)?;
         self.gauge.bytes.fetch_sub(replay.bytes, Relaxed);
-        let took = self.clock.read().monotonic.saturating_sub(began);
+        let took = self.clock.monotonic().saturating_sub(began);
         self.observer.snapshot(replay.tail.slot.0, bytes, took);
         Ok(bytes)
     }

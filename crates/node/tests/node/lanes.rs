@@ -10,7 +10,7 @@ use super::hindered::world_behind_a_gate;
 use super::world::*;
 
 /// Waits until so many calls are answered, and gives the answers in the order of their tags.
-pub(super) async fn answered(lane: &mut Lane<u8>, count: usize) -> Vec<(u8, Answer)> {
+async fn answered(lane: &mut Lane<u8>, count: usize) -> Vec<(u8, Answer)> {
     let mut answers = Vec::new();
     while answers.len() < count {
         let come = tokio::time::timeout(Duration::from_secs(20), lane.answers(&mut answers));
