@@ -56,7 +56,8 @@ pub struct Lane<T> {
     /// Answered without the loop.
     refused: Vec<(T, SubmitError)>,
     letters: Vec<Letter>,
-    /// When stillness is looked into next; set while something is pending.
+    /// When stillness is looked into next. Set by the first call, and left to ring when all are answered: the next calls come
+    /// soon, and a timer for each of them costs a wake-up of whoever waits for timers.
     alarm: Option<Alarm>,
 }
 
@@ -230,9 +231,6 @@ impl<T> Lane<T> {
             }
         }
         self.letters = letters;
-        if self.pending == 0 {
-            self.alarm = None;
-        }
     }
 
     fn poll_alarm(&mut self, cx: &mut Context<'_>) -> Poll<()> {
@@ -240,8 +238,7 @@ impl<T> Lane<T> {
             return Poll::Pending;
         }
         let clock = &self.shared.clock;
-        let alarm =
-            self.alarm.get_or_insert_with(|| Alarm(clock.sleep_until(clock.monotonic() + STALL / 4)));
+        let alarm = self.alarm.get_or_insert_with(|| Alarm(clock.sleep_until(clock.monotonic() + STALL / 4)));
         let rung = alarm.0.as_mut().poll(cx);
         if rung.is_ready() {
             self.alarm = None;

@@ -159,6 +159,27 @@ async fn on_a_stuck_disk_each_call_is_told_how_far_it_came() {
     assert_eq!(world.handle.status().queued, 0);
 }
 
+/// The timer that notices stillness is set by the first calls and left to ring; it has to be there for later ones.
+#[tokio::test]
+async fn a_lane_that_was_idle_for_long_notices_a_stuck_disk_too() {
+    let (world, gate) = world_behind_a_gate().await;
+    let mut lane = world.handle.lane();
+    lane.send([(0, acquire("r", 1))]);
+    answered(&mut lane, 1).await;
+    world.clock.pass(3_000).await;
+    gate.set_shut(true);
+    let before = *gate.arrived.borrow();
+    lane.send([(1, acquire("s", 2))]);
+    until(&gate.arrived, before + 1).await;
+    let asked = tokio::spawn(async move { answered(&mut lane, 1).await });
+    while !asked.is_finished() {
+        world.clock.manual.advance(Duration::from_millis(100));
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(matches!(asked.await.unwrap()[0].1, Err(SubmitError::OutcomeUnknown(_))));
+    gate.set_shut(false);
+}
+
 #[tokio::test]
 async fn in_overload_the_rest_of_a_batch_is_shed() {
     let world = World::with(MemoryJournal::new(), |config| {
