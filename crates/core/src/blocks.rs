@@ -94,6 +94,14 @@ impl<E: Copy, B> Blocks<E, B> {
         Some(self.blocks[block][place])
     }
 
+    /// Puts an entry where it belongs, in the place of another of its key if there is one.
+    pub(crate) fn set(&mut self, sought: &impl Sought<E, Bound = B>, entry: E) {
+        match self.find(sought) {
+            Ok((block, place)) => self.blocks[block][place] = entry,
+            Err((block, place)) => self.insert_at(block, place, entry, sought),
+        }
+    }
+
     /// Puts another entry of the same key in its place. False if there is none.
     pub(crate) fn replace(&mut self, sought: &impl Sought<E, Bound = B>, entry: E) -> bool {
         let Ok((block, place)) = self.find(sought) else { return false };
@@ -245,13 +253,17 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_sorted_set(steps in prop::collection::vec((0u16..900, 0u8..3), 0..2_000), from: u16) {
+        fn it_is_a_sorted_set(steps in prop::collection::vec((0u16..900, 0u8..4), 0..2_000), from: u16) {
             let (mut blocks, mut model) = (Blocks::default(), BTreeSet::new());
             for (key, what) in steps {
                 match what {
                     0 => assert_eq!(blocks.remove(&key).is_some(), model.remove(&key)),
                     // Looked for first, as the table does.
                     1 => assert_eq!(blocks.get(&key).is_none() && blocks.insert(&key, key), model.insert(key)),
+                    2 => {
+                        blocks.set(&key, key);
+                        model.insert(key);
+                    }
                     _ => assert_eq!(blocks.insert(&key, key), model.insert(key)),
                 }
                 assert_eq!(blocks.get(&key).is_some(), model.contains(&key));

@@ -55,7 +55,7 @@ pub struct Journaled {
 }
 
 /// What a fact changed, for the volatile part and for events.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) enum Change {
     Granted(LeaseIx),
     Proclaimed(LeaseIx),
@@ -67,7 +67,7 @@ pub(crate) enum Change {
 }
 
 /// A lease that ended.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Ended {
     pub(crate) ix: LeaseIx,
     pub(crate) lease: Lease,

@@ -3,6 +3,10 @@
 //!
 //! Live leases and ended ones stand in the same order: an id is looked for once, whatever became of it, and the ending
 //! of a lease changes its entry where it stands.
+//!
+//! The order is cut into [`SHARDS`] by the first bits of an id. Clients draw ids at random, so each has its part of them,
+//! and the right one is found without a search. Ids that somebody chose to fall into one shard are searched for in an order
+//! like any other.
 
 use std::cmp::Ordering;
 
@@ -15,7 +19,14 @@ use crate::outcomes::{EndedIx, EndedLease};
 
 /// See the module. Every record that an entry points at must be in the arenas that are given, while it is pointed at.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct LeaseIds(Blocks<Entry, LeaseId>);
+pub(crate) struct LeaseIds {
+    /// None before the first id.
+    shards: Vec<Blocks<Entry, LeaseId>>,
+}
+
+/// With as many outcomes as a tenant may have a shard is about one block.
+const SHARDS: usize = 1 << SHARD_BITS;
+const SHARD_BITS: u32 = 10;
 
 /// What became of the grant with an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,27 +51,30 @@ struct Entry {
 impl LeaseIds {
     /// How many there are, live and ended.
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.shards.iter().map(Blocks::len).sum()
     }
 
     pub(crate) fn get(&self, id: LeaseId, records: Records<'_>) -> Option<Known> {
-        self.0.get(&ById::new(id, records)).map(Entry::known)
+        let sought = ById::new(id, records);
+        self.shards.get(sought.shard())?.get(&sought).map(Entry::known)
     }
 
     /// Notes what became of an id. Its record is in the arenas already; the one before it, if any, still is.
     pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
         let sought = ById::new(id, records);
         let entry = Entry::new(sought.head, known);
-        if !self.0.insert(&sought, entry) {
-            self.0.replace(&sought, entry);
+        if self.shards.is_empty() {
+            self.shards.resize_with(SHARDS, Blocks::default);
         }
+        self.shards[sought.shard()].set(&sought, entry);
     }
 
     /// Forgets an id, if this is still what is known of it.
     pub(crate) fn remove(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
         let sought = ById::new(id, records);
-        if self.0.get(&sought).map(Entry::known) == Some(known) {
-            self.0.remove(&sought);
+        let Some(shard) = self.shards.get_mut(sought.shard()) else { return };
+        if shard.get(&sought).map(Entry::known) == Some(known) {
+            shard.remove(&sought);
         }
     }
 }
@@ -94,6 +108,10 @@ impl<'a> ById<'a> {
     fn new(id: LeaseId, records: Records<'a>) -> Self {
         let number = number_of(&id);
         Self { number, head: (number >> 96) as u32, records }
+    }
+
+    fn shard(&self) -> usize {
+        (self.head >> (u32::BITS - SHARD_BITS)) as usize
     }
 }
 

@@ -97,12 +97,16 @@ impl Resources {
     /// this one: one allocation serves all.
     pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
         let key = &leases.get(ix).resource;
-        let sought = ByKey::new(key, leases, &self.full);
-        let is_known = self.lately.get(key, &self.full).is_some();
-        if !is_known && self.by_key.insert(&sought, sought.entry(State::first(ix))) {
-            return None;
-        }
-        let full_ix = self.full_ix(key, leases);
+        let full_ix = match self.lately.get(key, &self.full) {
+            Some(full_ix) => full_ix,
+            None => {
+                let sought = ByKey::new(key, leases, &self.full);
+                if self.by_key.insert(&sought, sought.entry(State::first(ix))) {
+                    return None;
+                }
+                self.full_ix(key, leases)
+            }
+        };
         let full = self.full.get_mut(full_ix);
         full.add_holder(ix);
         Some(full.key.clone())

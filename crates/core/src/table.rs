@@ -123,6 +123,8 @@ pub struct LockTable {
     pub(crate) deciding_for: Option<Box<str>>,
     /// How much each tenant may have.
     pub(crate) quotas: Quotas,
+    /// Empty between facts, and used again for each.
+    changes: Vec<Change>,
 }
 
 impl LockTable {
@@ -145,6 +147,7 @@ impl LockTable {
             started: now.time,
             deciding_for: None,
             quotas: Quotas::default(),
+            changes: Vec::new(),
         };
         table.restore_lives(now.time);
         table.restore_delays(now.time);
@@ -188,47 +191,46 @@ impl LockTable {
     /// Decides one command. Facts are applied before this returns.
     pub fn decide(&mut self, request: Request, now: Now) -> Decision {
         let mut out = Decision::default();
+        self.decide_into(request, now, &mut out);
+        out
+    }
+
+    /// The same, into a decision that is empty: whoever decides much empties one and uses it again.
+    pub fn decide_into(&mut self, request: Request, now: Now, out: &mut Decision) {
+        debug_assert!(out.facts.is_empty() && out.replies.is_empty() && out.events.is_empty());
         let Request { ticket, tenant, identity, key, command } = request;
         let by_operator = matches!(command, Command::CloseSession { by_operator: Some(_), .. });
         self.deciding_for = if by_operator { None } else { identity.clone() };
         let reply = match command {
-            Command::Acquire(acquire) => self.acquire(ticket, tenant, key, acquire, now, &mut out),
-            Command::Renew(renew) => Some(self.renew(&tenant, renew, now, &mut out)),
-            Command::Release { lease_id } => Some(self.release(&tenant, lease_id, key, now, &mut out)),
-            Command::Resign { lease_id, to } => Some(self.resign(&tenant, lease_id, to, key, now, &mut out)),
-            Command::Proclaim { lease_id, value } => {
-                Some(self.proclaim(&tenant, lease_id, value, now, &mut out))
-            }
+            Command::Acquire(acquire) => self.acquire(ticket, tenant, key, acquire, now, out),
+            Command::Renew(renew) => Some(self.renew(&tenant, renew, now, out)),
+            Command::Release { lease_id } => Some(self.release(&tenant, lease_id, key, now, out)),
+            Command::Resign { lease_id, to } => Some(self.resign(&tenant, lease_id, to, key, now, out)),
+            Command::Proclaim { lease_id, value } => Some(self.proclaim(&tenant, lease_id, value, now, out)),
             Command::Withdraw { waiter } => {
                 self.withdraw(waiter);
                 None
             }
-            Command::OpenSession(open) => Some(self.open_session(tenant, open, key, now, &mut out)),
-            Command::RenewSession(renew) => Some(self.renew_session(&tenant, renew, now, &mut out)),
+            Command::OpenSession(open) => Some(self.open_session(tenant, open, key, now, out)),
+            Command::RenewSession(renew) => Some(self.renew_session(&tenant, renew, now, out)),
             Command::CloseSession { session_id, by_operator } => {
                 let cause = match by_operator {
                     Some(operator) => SessionEnd::ByOperator { operator, identity },
                     None => SessionEnd::Closed,
                 };
-                Some(self.close_session(&tenant, session_id, cause, key, now, &mut out))
+                Some(self.close_session(&tenant, session_id, cause, key, now, out))
             }
-            Command::ForceRelease(force) => {
-                Some(self.force_release(&tenant, force, identity, key, now, &mut out))
-            }
-            Command::Recover(recover) => Some(self.recover(recover, identity, now, &mut out)),
-            Command::RaiseFormat(raise) => Some(self.raise_format(raise, identity, now, &mut out)),
-            Command::AddCredential(add) => {
-                Some(self.add_credential(add, identity, key.as_ref(), now, &mut out))
-            }
-            Command::RevokeCredential(revoke) => {
-                Some(self.revoke_credential(revoke, identity, now, &mut out))
-            }
+            Command::ForceRelease(force) => Some(self.force_release(&tenant, force, identity, key, now, out)),
+            Command::Recover(recover) => Some(self.recover(recover, identity, now, out)),
+            Command::RaiseFormat(raise) => Some(self.raise_format(raise, identity, now, out)),
+            Command::AddCredential(add) => Some(self.add_credential(add, identity, key.as_ref(), now, out)),
+            Command::RevokeCredential(revoke) => Some(self.revoke_credential(revoke, identity, now, out)),
             Command::NoteBackup(operator) => {
-                Some(self.note_backup(operator, identity, (&tenant, key.as_ref()), now, &mut out))
+                Some(self.note_backup(operator, identity, (&tenant, key.as_ref()), now, out))
             }
             Command::NoteSettings { operator, is_default, quotas } => {
                 self.set_quotas(quotas);
-                Some(self.note_settings(operator, is_default, now, &mut out))
+                Some(self.note_settings(operator, is_default, now, out))
             }
             Command::Query(query) => Some(self.query(&tenant, query, now)),
         };
@@ -237,8 +239,7 @@ impl LockTable {
         if let Some(reply) = reply {
             out.replies.insert(0, (ticket, reply));
         }
-        self.finish(now, &mut out);
-        out
+        self.finish(now, out);
     }
 
     /// Ends what has reached its deadline: leases, sessions, waits, lock delays; notes long leases. Stops after about
@@ -312,10 +313,10 @@ impl LockTable {
     /// The same for a grant whose holder has waited.
     pub(crate) fn record_after_wait(&mut self, fact: Fact, waited_ms: u64, now: Now, out: &mut Decision) {
         let at = EventAt::Fact(out.facts.len());
-        let mut changes = Vec::new();
+        let mut changes = std::mem::take(&mut self.changes);
         self.journaled.apply(&fact, &mut changes);
         out.facts.push(fact);
-        for change in changes {
+        for change in changes.drain(..) {
             match change {
                 Change::Granted(ix) => {
                     let own = self.journaled.leases.get(ix).own();
@@ -349,6 +350,7 @@ impl LockTable {
                 }
             }
         }
+        self.changes = changes;
     }
 
     fn start_lease(&mut self, ix: LeaseIx, life: Option<LifeClock>, age_ms: u64, now: Time) {

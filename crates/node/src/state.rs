@@ -14,13 +14,15 @@ mod bodies;
 mod outbox;
 mod work;
 
-use leasehold_core::{ClusterSecret, Counts, Decision, EventAt, Fact, LockTable, Request, Ticket, TookOver};
+use leasehold_core::{
+    ClusterSecret, Counts, Decision, Event, EventAt, Fact, LockTable, Request, Ticket, TookOver,
+};
 use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
 use crate::{Call, Durable, StopReason, SubmitError};
 use bodies::{Bodies, Body};
-use outbox::{Outbox, Parcel};
+use outbox::{Contents, Outbox};
 
 pub use work::{CommittedBatch, Delivery, Next, Work};
 
@@ -60,6 +62,9 @@ pub struct State {
     /// Nothing leaves before this round is confirmed: the node has reason not to trust itself (R3, N3).
     trusted_from: u64,
     durable_counts: Counts,
+    /// Empty between decisions, and used again for each; so is the next.
+    decision: Decision,
+    live: Vec<(WallTime, Event)>,
 }
 
 impl State {
@@ -79,22 +84,26 @@ impl State {
             confirmed: 0,
             trusted_from: 0,
             durable_counts,
+            decision: Decision::default(),
+            live: Vec::new(),
         }
     }
 
     /// Takes a command and decides it. The ticket must be larger than every earlier one.
     pub fn take(&mut self, ticket: Ticket, call: Call, now: Now) {
         let Call { tenant, identity, key, command } = call;
-        let decision = self.table.decide(Request { ticket, tenant, identity, key, command }, now);
-        self.decided(decision, now.wall);
+        let mut decision = std::mem::take(&mut self.decision);
+        self.table.decide_into(Request { ticket, tenant, identity, key, command }, now, &mut decision);
+        self.decided(&mut decision, now.wall);
+        self.decision = decision;
     }
 
     /// Ends what has reached its deadline, at most about `most` facts of it. True if something was due.
     pub fn tick(&mut self, now: Now, most: usize) -> bool {
         let due = self.next_deadline().is_some_and(|deadline| deadline <= now.time);
         if due {
-            let decision = self.table.tick(now, most);
-            self.decided(decision, now.wall);
+            let mut decision = self.table.tick(now, most);
+            self.decided(&mut decision, now.wall);
         }
         due
     }
@@ -164,12 +173,6 @@ impl State {
         Some(Work::Confirm)
     }
 
-    /// Whether [`State::next_work`] has something to give.
-    pub fn has_work(&self) -> bool {
-        let needed = self.trusted_from.max(self.outbox.round_needed());
-        self.flight.is_none() && (!self.bodies.is_empty() || needed > self.confirmed)
-    }
-
     /// Takes the outcome of the append in flight.
     ///
     /// # Panics
@@ -215,12 +218,10 @@ impl State {
         if self.trusted_from > self.confirmed {
             return;
         }
-        while let Some(parcel) = self.outbox.pop(self.durable, self.confirmed) {
-            let epoch = self.epoch;
-            out.extend(parcel.live.into_iter().map(|(at, event)| Delivery::Live(at, event)));
-            out.extend(
-                parcel.replies.into_iter().map(|(to, reply)| Delivery::Reply(to, Durable::new(reply, epoch))),
-            );
+        let epoch = self.epoch;
+        while let Some(Contents { live, replies }) = self.outbox.pop(self.durable, self.confirmed) {
+            out.extend(live.map(|(at, event)| Delivery::Live(at, event)));
+            out.extend(replies.map(|(to, reply)| Delivery::Reply(to, Durable::new(reply, epoch))));
         }
     }
 
@@ -234,9 +235,9 @@ impl State {
             _ => self.durable,
         };
         let mut verdicts = Vec::new();
-        for parcel in self.outbox.into_parcels() {
+        for (parcel, tickets) in self.outbox.into_tickets() {
             let in_doubt = parcel.is_in_doubt(self.durable, in_doubt_to);
-            for (ticket, _) in parcel.replies {
+            for ticket in tickets {
                 let unknown = || SubmitError::OutcomeUnknown(reason.to_string());
                 verdicts.push((ticket, if in_doubt { unknown() } else { reason.nothing_happened() }));
             }
@@ -282,31 +283,28 @@ impl State {
         self.flight.is_none() && self.bodies.is_empty() && self.outbox.len() == 0
     }
 
-    fn decided(&mut self, decision: Decision, at: WallTime) {
+    /// Puts a decision on its way, and leaves it empty.
+    fn decided(&mut self, decision: &mut Decision, at: WallTime) {
         let Decision { facts, replies, events, confirm } = decision;
         let first = self.bodies.decided();
-        let mut events = events.into_iter().peekable();
-        let mut live = Vec::new();
-        for (index, fact) in facts.iter().enumerate() {
-            self.bodies.push(fact);
+        let mut events = events.drain(..).peekable();
+        for (index, fact) in facts.drain(..).enumerate() {
+            self.bodies.push(&fact);
             while let Some((place, event)) =
                 events.next_if(|(place, _)| *place == EventAt::Fact(index) || *place == EventAt::Nowhere)
             {
                 match place {
                     EventAt::Fact(_) => self.bodies.push_event(at, event),
-                    EventAt::Nowhere => live.push((at, event)),
+                    EventAt::Nowhere => self.live.push((at, event)),
                 }
             }
         }
         for (place, event) in events {
             assert_eq!(place, EventAt::Nowhere, "the events of facts stand in the order of their facts");
-            live.push((at, event));
+            self.live.push((at, event));
         }
-        if replies.is_empty() && live.is_empty() {
-            return;
-        }
-        let round = if confirm { self.begun + 1 } else { 0 };
-        self.outbox.push(Parcel { facts: first..self.bodies.decided(), round, replies, live });
+        let round = if *confirm { self.begun + 1 } else { 0 };
+        self.outbox.push(first..self.bodies.decided(), round, replies, &mut self.live);
     }
 
     fn begin_append(&mut self, body: Body) -> Batch {

@@ -1,6 +1,7 @@
 //! What was decided to be told, waiting for what it rests on.
 
 use std::collections::VecDeque;
+use std::collections::vec_deque::Drain;
 use std::ops::Range;
 
 use leasehold_core::{Event, Reply, Ticket};
@@ -14,8 +15,9 @@ pub(super) struct Parcel {
     pub(super) facts: Range<u64>,
     /// The first round that may confirm it; 0 if it needs none.
     pub(super) round: u64,
-    pub(super) replies: Vec<(Ticket, Reply)>,
-    pub(super) live: Vec<(WallTime, Event)>,
+    /// How many of the outbox's replies and events are its own.
+    pub(super) replies: usize,
+    pub(super) live: usize,
 }
 
 impl Parcel {
@@ -30,25 +32,50 @@ impl Parcel {
     }
 }
 
+/// What a parcel has to tell.
+pub(super) struct Contents<'a> {
+    /// Events that are not journaled.
+    pub(super) live: Drain<'a, (WallTime, Event)>,
+    pub(super) replies: Drain<'a, (Ticket, Reply)>,
+}
+
 /// Parcels in the order of decision. They leave in that order alone, so that nobody sees a later state before an
-/// earlier one.
+/// earlier one. What is in them lies side by side, since nearly every parcel has one reply and nothing else.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     parcels: VecDeque<Parcel>,
+    replies: VecDeque<(Ticket, Reply)>,
+    live: VecDeque<(WallTime, Event)>,
     /// The largest round that any parcel here needs: rounds only grow along the queue.
     round_needed: u64,
 }
 
 impl Outbox {
-    pub(super) fn push(&mut self, parcel: Parcel) {
-        self.round_needed = self.round_needed.max(parcel.round);
-        self.parcels.push_back(parcel);
+    /// Adds what a decision has to tell, and leaves both lists empty. Nothing is kept of one that tells nothing.
+    pub(super) fn push(
+        &mut self,
+        facts: Range<u64>,
+        round: u64,
+        replies: &mut Vec<(Ticket, Reply)>,
+        live: &mut Vec<(WallTime, Event)>,
+    ) {
+        if replies.is_empty() && live.is_empty() {
+            return;
+        }
+        self.round_needed = self.round_needed.max(round);
+        self.parcels.push_back(Parcel { facts, round, replies: replies.len(), live: live.len() });
+        self.replies.extend(replies.drain(..));
+        self.live.extend(live.drain(..));
     }
 
-    /// The next that may leave.
-    pub(super) fn pop(&mut self, durable: u64, confirmed: u64) -> Option<Parcel> {
+    /// Takes what the next parcel has to tell, if it may leave.
+    pub(super) fn pop(&mut self, durable: u64, confirmed: u64) -> Option<Contents<'_>> {
         let first = self.parcels.front()?;
-        if first.facts.end > durable || first.round > confirmed { None } else { self.parcels.pop_front() }
+        if first.facts.end > durable || first.round > confirmed {
+            return None;
+        }
+        let Parcel { replies, live, .. } = self.parcels.pop_front()?;
+        Some(Contents { live: self.live.drain(..live), replies: self.replies.drain(..replies) })
     }
 
     pub(super) fn round_needed(&self) -> u64 {
@@ -59,7 +86,12 @@ impl Outbox {
         self.parcels.len()
     }
 
-    pub(super) fn into_parcels(self) -> impl Iterator<Item = Parcel> {
-        self.parcels.into_iter()
+    /// Whom each parcel was to answer.
+    pub(super) fn into_tickets(self) -> impl Iterator<Item = (Parcel, Vec<Ticket>)> {
+        let mut tickets = self.replies.into_iter().map(|(ticket, _)| ticket);
+        self.parcels.into_iter().map(move |parcel| {
+            let own = tickets.by_ref().take(parcel.replies).collect();
+            (parcel, own)
+        })
     }
 }
