@@ -2,7 +2,7 @@
 
 use leasehold_journal::remote::claim::{failed_probe, probe_batch, probe_claim};
 use leasehold_journal::remote::record::Stage;
-use leasehold_journal::{Claim, Hash, OpenError, Tail};
+use leasehold_journal::{Claim, Hash, OpenError, Tail, chain};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 use tokio_postgres::Row;
 
@@ -50,7 +50,10 @@ pub(crate) async fn probe(connection: &Connection, link: &WriteLink) -> Result<(
 }
 
 async fn probe_at(connection: &Connection, link: &WriteLink, name: &str) -> Result<(), OpenError> {
-    let append = async |holder, slot| link.append(name, holder, &probe_batch(slot)).await.map_err(refuse);
+    let append = async |holder: Holder, slot| {
+        let batch = probe_batch(slot);
+        link.append(name, holder, &batch, chain(&batch, holder.epoch)).await.map_err(refuse)
+    };
     let first = take(connection, name, &probe_claim(1)).await?.holder;
     let gap = append(first, Slot(2)).await?;
     let second = take(connection, name, &probe_claim(2)).await?.holder;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_journal::{Batch, Confirmation, Hash, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
 use tokio::time::error::Elapsed;
 use tokio_postgres::types::ToSql;
@@ -64,9 +64,14 @@ impl WriteLink {
         Ok(rows.pop())
     }
 
-    /// One attempt to commit a batch: whether the engine has done it.
-    pub(crate) async fn append(&self, name: &str, holder: Holder, batch: &Batch) -> Result<bool, Trouble> {
-        let hash = chain(batch, holder.epoch);
+    /// One attempt to commit a batch, with the hash that the chain has after it: whether the engine has done it.
+    pub(crate) async fn append(
+        &self,
+        name: &str,
+        holder: Holder,
+        batch: &Batch,
+        hash: Hash,
+    ) -> Result<bool, Trouble> {
         let (epoch, slot) = (number(holder.epoch.0), number(batch.slot.0));
         let (nonce, id): (&[u8], [u8; 16]) = (holder.nonce.as_bytes(), batch.id.0.to_be_bytes());
         let (id, prev, hash, body): (&[u8], &[u8], &[u8], &[u8]) =
@@ -162,7 +167,7 @@ impl PostgresWriter {
         let link = self.link().await?;
         let after = self.tail.attempt(batch, self.holder.epoch);
         let name = self.connector.name();
-        let outcome = match link.append(name, self.holder, batch).await {
+        let outcome = match link.append(name, self.holder, batch, after.hash).await {
             Ok(true) => Outcome::Committed,
             Ok(false) | Err(Trouble::Forbidden(_)) => {
                 link.explain(name, self.holder, &self.tail, batch).await?

@@ -5,7 +5,7 @@ use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_journal::{Batch, Confirmation, Hash, Limits, Outcome, Room, Tail, Writer};
 use leasehold_types::Slot;
 
 use crate::client::{Client, Connector, Trouble};
@@ -23,17 +23,18 @@ pub(crate) struct Appended {
 }
 
 /// One attempt to commit a batch: if the epoch is ours and the tail is the one before, then tail and slot are written.
-/// `recovered` is written with them.
+/// `recovered` is written with them, and the hash that the chain has then.
 pub(crate) async fn append(
     client: &Client,
     holder: Holder,
     recovered: Option<Identity>,
     batch: &Batch,
+    hash: Hash,
 ) -> Result<Appended, Trouble> {
     let Some(before) = batch.slot.0.checked_sub(1) else {
         return Ok(Appended { outcome: Outcome::Conflict(None), tail: None });
     };
-    let (before, hash) = (Tail { slot: Slot(before), hash: batch.prev_hash }, chain(batch, holder.epoch));
+    let before = Tail { slot: Slot(before), hash: batch.prev_hash };
     let mut txn = Txn {
         compare: vec![(EPOCH, Some(holder.encode())), (TAIL, Some(encode_tail(before)))],
         set: vec![
@@ -94,7 +95,7 @@ impl RedisWriter {
     async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
         let after = self.tail.attempt(batch, self.holder.epoch);
-        let appended = append(&client, self.holder, self.recovered, batch).await?;
+        let appended = append(&client, self.holder, self.recovered, batch, after.hash).await?;
         self.client = Some(client);
         if appended.outcome == Outcome::Committed {
             self.tail.committed(after);
