@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use leasehold_api::Timestamp;
-use leasehold_core::{Event, EventKind};
-use leasehold_node::{Clock, RealClock};
+use leasehold_core::EventKind;
+use leasehold_node::Happened;
 use leasehold_types::EndReason;
 use serde::Serialize;
 
@@ -38,9 +38,9 @@ struct LockLine<'a> {
     missed: Option<u32>,
 }
 
-fn lock_line(event: &Event) -> LockLine<'_> {
+fn lock_line(Happened { at, event, .. }: &Happened) -> LockLine<'_> {
     let mut line = LockLine {
-        timestamp: Timestamp(RealClock.read().wall),
+        timestamp: Timestamp(*at),
         level: if event.kind.is_journaled() { "INFO" } else { "DEBUG" },
         event: "lock_acquired",
         tenant: event.resource.tenant(),
@@ -80,8 +80,8 @@ fn lock_line(event: &Event) -> LockLine<'_> {
 }
 
 /// Writes the line of an event, with its end.
-pub(super) fn write_lock_event(text: &mut Vec<u8>, event: &Event, format: LogFormat) {
-    let line = lock_line(event);
+pub(super) fn write_lock_event(text: &mut Vec<u8>, happened: &Happened, format: LogFormat) {
+    let line = lock_line(happened);
     let written = match format {
         LogFormat::Json => serde_json::to_writer(&mut *text, &line).map_err(io::Error::from),
         LogFormat::Plain => {

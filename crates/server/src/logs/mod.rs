@@ -224,8 +224,8 @@ impl LineWriting {
         match line {
             Line::Text(line) => self.text.extend_from_slice(&line),
             Line::Locks(events, levels, count) => {
-                for Happened { event, .. } in events.iter().filter(|it| levels.has(it.event.kind)) {
-                    write_lock_event(&mut self.text, event, self.format);
+                for happened in events.iter().filter(|happened| levels.has(happened.event.kind)) {
+                    write_lock_event(&mut self.text, happened, self.format);
                 }
                 self.waiting.fetch_sub(count, Relaxed);
             }
@@ -291,6 +291,10 @@ mod tests {
         sink.flush();
         let text = String::from_utf8(output.0.lock().unwrap().clone()).unwrap();
         let line: serde_json::Value = serde_json::from_str(text.trim_end()).unwrap();
+        assert_eq!(
+            line["timestamp"], "1970-01-01T00:00:00.001Z",
+            "when it happened, not when it was written"
+        );
         assert_eq!(line["event"], "lock_force_released");
         assert_eq!(line["leaseId"], ended.lease_id.short());
         assert_eq!((&line["fencingToken"], &line["heldMs"]), (&7.into(), &42.into()));
