@@ -3,7 +3,7 @@
 use leasehold_types::{FencingToken, ResourceName};
 use serde::{Deserialize, Serialize};
 
-use crate::wire;
+use crate::{object, wire};
 
 /// `POST /v1/fences/report`: a fence is at work for the names that begin with a prefix, and this is what it rejected
 /// since its last report.
@@ -15,7 +15,7 @@ pub struct FenceReportRequest {
     /// Whether it rejects stale tokens for all of them by now: the stages `enforce` and `require`.
     pub enforces: bool,
     /// What it rejected as stale; 100 at most.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty", deserialize_with = "object::list")]
     pub rejections: Vec<FenceRejection>,
 }
 

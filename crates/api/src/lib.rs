@@ -20,6 +20,7 @@ mod fences;
 mod identity;
 mod labels;
 mod locks;
+mod object;
 mod problem;
 mod resources;
 mod sessions;
@@ -47,6 +48,7 @@ pub use locks::{
     AcquireAnswer, AcquireRequest, GrantedAnswer, Holder, LockRecord, LocksPage, NotGrantedAnswer,
     ReleaseAnswer, RenewAnswer, RenewRequest, RenewedLock,
 };
+pub use object::Object;
 pub use problem::{CONTENT_TYPE as PROBLEM_CONTENT_TYPE, Problem, SideEffects};
 pub use resources::{EndingRecord, ExplainAnswer, ForceReleaseAnswer, ForceReleaseRequest, WaiterRecord};
 pub use sessions::{

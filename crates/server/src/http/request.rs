@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http::header::CONTENT_TYPE;
 use http_body_util::BodyExt;
 use hyper::body::{Body, Incoming};
-use leasehold_api::{ErrorCode, Problem, REQUEST_KEY_HEADER};
+use leasehold_api::{ErrorCode, Object, Problem, REQUEST_KEY_HEADER};
 use leasehold_types::RequestKey;
 use percent_encoding::percent_decode_str;
 use serde::de::DeserializeOwned;
@@ -104,13 +104,16 @@ async fn collect(mut body: Incoming, most: usize) -> Result<Bytes, Problem> {
 }
 
 fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
-    serde_json::from_slice(bytes).map_err(|_| explain::<T>(bytes))
+    match serde_json::from_slice(bytes) {
+        Ok(Object(request)) => Ok(request),
+        Err(_) => Err(explain::<T>(bytes)),
+    }
 }
 
 /// Reads a body that is known to be wrong once more, slowly, to name the field.
 fn explain<T: DeserializeOwned>(bytes: &[u8]) -> Problem {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let detail = match serde_path_to_error::deserialize::<_, T>(&mut reader) {
+    let detail = match serde_path_to_error::deserialize::<_, Object<T>>(&mut reader) {
         // A body that breaks off before the name of a field has a path of `?`, or one that ends with it.
         Err(error) => match error.path().to_string().trim_end_matches(['.', '?']) {
             "" => error.inner().to_string(),
@@ -242,10 +245,13 @@ mod tests {
             ("{", "body: EOF"),
             (r#"{"resource":"a","labels":{"#, "body: labels: EOF"),
             (r#"{"resource":"a"} x"#, "after the JSON value"),
-            ("[]", "body"),
+            ("[]", "expected an object"),
+            (r#"["a"]"#, "expected an object"),
         ] {
             let problem = parse::<Request>(body.as_bytes()).unwrap_err();
             assert!(problem.detail.contains(named), "{body}: {problem}");
         }
+        // All of its fields may be left out, and still it is an object.
+        assert!(parse::<leasehold_api::RenewSessionRequest>(b"[]").is_err());
     }
 }
