@@ -39,7 +39,7 @@ pub use config::{
     Config, ConfigError, DEFAULT_CLUSTER, DEFAULT_DATA, DEFAULT_LISTEN, DEFAULT_LOG, HostPolicy,
     InvalidDuration, JournalConfig, JournalUrl, Limits, Policies, Policy, PolicyBook, RawConfig, RawJournal,
     RawLimits, RawPolicy, RawTenant, RawTls, RawTraces, SETTINGS, Setting, TenantLimit, TenantLimits,
-    TlsFiles, TraceSettings, Undeclared, WrittenDuration, settings_table,
+    TlsFiles, TraceSettings, Undeclared, WrittenDuration, check_variables, settings_table,
 };
 pub use error::ServeError;
 pub use leasehold_core::Operator;

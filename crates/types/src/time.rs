@@ -69,9 +69,21 @@ impl Default for TtlBounds {
     }
 }
 
+/// Milliseconds as a person writes them: in the largest unit that leaves no fraction.
+struct Written(u64);
+
+impl fmt::Display for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+        let (length, unit) =
+            units.into_iter().find(|(length, _)| self.0 > 0 && self.0 % length == 0).unwrap_or((1, "ms"));
+        write!(f, "{}{unit}", self.0 / length)
+    }
+}
+
 /// The ttl is outside the bounds of this server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("ttl of {ms} ms is outside {min_ms} ms to {max_ms} ms")]
+#[error("ttl of {} is outside {} to {}", Written(*ms), Written(*min_ms), Written(*max_ms))]
 pub struct InvalidTtl {
     /// What was asked.
     pub ms: u64,
@@ -139,5 +151,15 @@ mod tests {
         assert!(Ttl::new(3_600_001, bounds).is_err());
         assert!(Ttl::new(u64::MAX, TtlBounds { min_ms: 0, max_ms: u64::MAX }).is_err());
         assert_eq!(Ttl::new(1_001, bounds).unwrap().armed_ms(), 1_012);
+    }
+
+    #[test]
+    fn a_ttl_out_of_bounds_is_told_in_the_units_that_people_write() {
+        let told = |ms| Ttl::new(ms, TtlBounds::default()).unwrap_err().to_string();
+        assert_eq!(told(36_000_000), "ttl of 10h is outside 1s to 1h");
+        assert_eq!(told(5_400_000), "ttl of 90m is outside 1s to 1h");
+        assert_eq!(told(3_601_000), "ttl of 3601s is outside 1s to 1h");
+        assert_eq!(told(500), "ttl of 500ms is outside 1s to 1h");
+        assert_eq!(told(0), "ttl of 0ms is outside 1s to 1h");
     }
 }

@@ -1,6 +1,6 @@
 //! `serve`.
 
-use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, RawTls, ServeError};
+use leasehold_server::{Config, ConfigError, RawConfig, RawJournal, RawTls, ServeError, check_variables};
 
 use crate::args::ServeArgs;
 use crate::exit::Exit;
@@ -21,6 +21,7 @@ pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
 /// Defaults < file < environment < flags.
 fn config(args: &ServeArgs) -> Result<Config, ConfigError> {
     let file = args.config.as_deref().map(RawConfig::from_file).transpose()?.unwrap_or_default();
+    check_variables(std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()))?;
     let environment = RawConfig::from_env(|name| std::env::var(name).ok())?;
     let flags = RawConfig {
         listen: args.listen.clone(),

@@ -23,7 +23,7 @@ pub use journal::{DEFAULT_CLUSTER, JournalConfig, JournalUrl, RawJournal};
 pub use policy::{Policies, Policy, RawPolicy, Undeclared};
 pub use policy_book::PolicyBook;
 pub use raw::{RawConfig, RawLimits};
-pub use settings::{SETTINGS, Setting, settings_table};
+pub use settings::{SETTINGS, Setting, check_variables, settings_table};
 pub use traces::{RawTraces, TraceSettings};
 
 /// Where the server listens by default: this machine alone.

@@ -127,7 +127,7 @@ impl RawConfig {
     }
 
     /// Reads the environment: `LEASEHOLD_` and the key in capitals. Lists are separated by commas. Other variables with
-    /// that prefix are left alone: clients use some.
+    /// that prefix are left alone: clients use some. One that is nearly a setting is found by [`super::check_variables`].
     ///
     /// # Errors
     /// A value of the wrong kind; the message names the variable.

@@ -1,5 +1,10 @@
 //! Every setting as documentation: the table of docs/reference/configuration.md is made from this list.
 
+use super::ConfigError;
+
+/// What the variables of all settings begin with.
+const PREFIX: &str = "LEASEHOLD_";
+
 /// One setting.
 #[derive(Clone, Copy, Debug)]
 pub struct Setting {
@@ -90,6 +95,26 @@ settings! {
         "Acquires, session openings and questions in a second, above which they are refused with `rate_limited`; as many may come at once. Renewals and releases are never held up.";
     "policies", "", "none",
         "A list of tables with `prefix`, and any of `description`, `ttl` (of acquires that ask for none), `class` (of acquires that ask for none; others are refused), `fence` (the kind of fence that guards what these locks protect; grants then say `fenced`). The longest prefix counts.";
+}
+
+/// Refuses a variable that is no setting and is nearly the name of one: left alone, a setting would silently not be made.
+/// Others that begin with `LEASEHOLD_` are those of clients and of tests.
+///
+/// # Errors
+/// Names the variable, and the one that was probably meant.
+pub fn check_variables(names: impl IntoIterator<Item = String>) -> Result<(), ConfigError> {
+    for name in names {
+        let Some(written) = name.strip_prefix(PREFIX) else { continue };
+        let known = SETTINGS.iter().filter_map(|setting| setting.env.strip_prefix(PREFIX));
+        let nearest = known.map(|known| (strsim::osa_distance(written, known), known)).min();
+        if let Some((distance @ 1..=2, meant)) = nearest
+            && 2 * distance < meant.len()
+        {
+            let detail = format!("is not a setting; {PREFIX}{meant} is, and probably meant");
+            return Err(ConfigError::new(name, detail));
+        }
+    }
+    Ok(())
 }
 
 /// The settings as a table in Markdown.
@@ -195,6 +220,56 @@ mod tests {
             let env = |name: &str| (name == setting.env).then(|| value.to_owned());
             assert_ne!(RawConfig::from_env(env).unwrap(), RawConfig::default(), "{}", setting.env);
         }
+    }
+
+    #[test]
+    fn a_variable_that_is_nearly_a_setting_is_refused_and_others_are_left_alone() {
+        let check = |name: &str| check_variables([name.to_owned()]);
+        for (written, meant) in [
+            ("LEASEHOLD_LISTN", "LEASEHOLD_LISTEN"),
+            ("LEASEHOLD_LITSEN", "LEASEHOLD_LISTEN"),
+            ("LEASEHOLD_TLS_CRT", "LEASEHOLD_TLS_CERT"),
+            ("LEASEHOLD_JOURNALS", "LEASEHOLD_JOURNAL"),
+            ("LEASEHOLD_LOGS", "LEASEHOLD_LOG"),
+        ] {
+            let error = check(written).unwrap_err();
+            assert!(error.setting == written && error.detail.contains(&format!("{meant} is")), "{error}");
+        }
+        // What clients, commands under a lease and tests use.
+        for other in [
+            "SERVER",
+            "CREDENTIAL",
+            "CREDENTIAL_FILE",
+            "CA",
+            "CERT",
+            "KEY",
+            "LEASE_ID",
+            "RESOURCE",
+            "OWNER_ID",
+            "EXPIRES_AT",
+            "FENCING_TOKEN",
+            "SIGNED_TOKEN",
+            "LOST",
+            "DRILL",
+            "FENCE_ROLLOUT",
+            "FENCE_STATE",
+            "JOURNAL_PASSWORD",
+            "SEED",
+            "STRICT",
+            "SECONDS",
+            "BIN",
+            "TTL",
+            "PORT",
+            "EVENTS",
+            "CALLS",
+            "ROUNDS",
+        ] {
+            check(&format!("{PREFIX}{other}")).unwrap();
+        }
+        for setting in SETTINGS {
+            check(setting.env).unwrap();
+        }
+        check("PATH").unwrap();
     }
 
     #[test]

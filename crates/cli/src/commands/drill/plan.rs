@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use leasehold_types::{ResourceName, limits};
+use leasehold_types::{ResourceName, Ttl, TtlBounds};
 
 use super::args::DrillArgs;
 use super::crew::Environment;
@@ -104,9 +104,9 @@ fn ttl(args: &DrillArgs, is_own_server: bool) -> Result<(), Failure> {
     if ttl_ms == 0 && !is_own_server {
         return Err(Failure::Usage("--ttl: a lease must live for some time".into()));
     }
-    let (least, most) = (limits::TTL_MIN_MS, limits::TTL_MAX_MS);
-    if is_own_server && !(least..=most).contains(&ttl_ms) {
-        return Err(Failure::Usage(format!("--ttl: {ttl_ms} ms is outside {least} ms to {most} ms")));
+    if is_own_server {
+        Ttl::new(ttl_ms, TtlBounds::default())
+            .map_err(|invalid| Failure::Usage(format!("--ttl: {invalid}")))?;
     }
     Ok(())
 }
