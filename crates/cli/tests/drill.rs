@@ -150,6 +150,23 @@ fn sqlite_without_naming_anything() {
     holds(|_| Vec::new(), |_| Vec::new());
 }
 
+/// Its own lock service was still writing when its directory was removed, and the rest of it stayed.
+#[test]
+fn a_drill_that_cannot_begin_leaves_nothing_behind() {
+    for address in ["postgres://127.0.0.1:1/nobody", "redis://127.0.0.1:1"] {
+        let scratch = tempfile::tempdir().unwrap();
+        let mut command = drill(How::Paused, &words(&["--fence", address]));
+        let output = command.env("TMPDIR", scratch.path()).output().unwrap();
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(
+            !output.status.success() && told.contains("127.0.0.1:1"),
+            "{address}: nobody listens there; {told}"
+        );
+        let left: Vec<_> = std::fs::read_dir(scratch.path()).unwrap().flatten().collect();
+        assert!(left.is_empty(), "{address}: {left:?}; {told}");
+    }
+}
+
 #[test]
 fn postgres() {
     let server = leasehold_testbed::postgres();

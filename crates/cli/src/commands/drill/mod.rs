@@ -50,6 +50,21 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
         (Some(servers), _) => servers.iter().map(ToString::to_string).collect(),
         (None, own) => own.iter().map(PrivateServer::url).collect(),
     };
+    let held = hold(out, plan, servers, own.is_some()).await;
+    // Whatever came of it: dropped, it would still write into the directory that is removed under it.
+    if let Some(own) = own {
+        own.stop().await;
+    }
+    held
+}
+
+/// Holds it at these servers.
+async fn hold(
+    out: &mut Out,
+    plan: DrillPlan,
+    servers: Vec<String>,
+    own_server: bool,
+) -> Result<Exit, Failure> {
     // Removed with the end of the drill, if it is ours.
     let _scratch = plan.scratch;
     let own_part = plan.own;
@@ -57,13 +72,10 @@ pub(crate) async fn drill(out: &mut Out, plan: DrillPlan) -> Result<Exit, Failur
     let mut protected = protected::open(&scene.place).await?;
     let mut timeline = Timeline::begin(out, &heading(&scene))?;
     let played = tokio::select! {
-        played = begin(&scene, own.is_some(), own_part.as_ref(), protected.as_mut(), &mut timeline) => played,
+        played = begin(&scene, own_server, own_part.as_ref(), protected.as_mut(), &mut timeline) => played,
         stopped = interrupted() => stopped,
     };
     let removed = protected.remove().await;
-    if let Some(own) = own {
-        own.stop().await;
-    }
     let verdict = played?;
     // What happens without a fence says nothing about it.
     if let Some(store) = plan.rollout.as_deref().filter(|_| scene.place.fenced) {
