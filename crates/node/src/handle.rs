@@ -14,7 +14,7 @@ use crate::config::{PATIENCE, STALL};
 use crate::open::new_secret;
 use crate::seat::Seat;
 use crate::shared::{Message, Phase, Shared};
-use crate::{Active, Call, Durable, Lane, Status, SubmitError, Trail, Watch, WatchFrom};
+use crate::{Active, Beside, Call, Durable, Lane, Status, SubmitError, Trail, Watch, WatchFrom};
 
 /// Brings commands to the loop. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -69,6 +69,14 @@ impl Handle {
     /// everything that a commit answers. For whoever has many calls under way, such as the session stream.
     pub fn lane<T>(&self) -> Lane<T> {
         Lane::new(Arc::clone(&self.seat))
+    }
+
+    /// A place on the loop's own thread, where nothing that is handed to the loop or comes from it wakes another thread. There
+    /// are a few, while this node is the active one on a journal that is shared with others; on the embedded journal, whose
+    /// appends block the thread, there are none.
+    pub fn beside_the_loop(&self) -> Option<Beside> {
+        let is_here = self.seat.active().borrow().as_ref().is_some_and(|active| active.here);
+        self.seat.places().filter(|_| is_here)?.take()
     }
 
     /// The node as it is now; never waits for the loop.

@@ -14,6 +14,7 @@
 //! - [`Handle::watch`] follows what happens, with resume.
 //! - [`state::State`] is the loop without threads, clocks or IO; a simulator drives exactly that.
 
+mod beside;
 mod call;
 mod cell;
 mod clock;
@@ -50,6 +51,7 @@ mod vigil;
 mod warm;
 mod watch;
 
+pub use beside::Beside;
 pub use call::{Call, Durable, SubmitError};
 pub use clock::{Clock, ManualClock, Reading, RealClock, Sleep};
 pub use config::{NodeConfig, SharedJournal};

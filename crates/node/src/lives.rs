@@ -159,6 +159,10 @@ async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
     let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);
     desk.stop(&reason);
     node.seat.set_active(None);
+    // What follows blocks this thread, and they have still to pass on what they were just told.
+    if let Some(places) = node.seat.places() {
+        places.farewell(&*node.clock).await;
+    }
     match reason {
         StopReason::Shutdown => keepers.finish(tail, token),
         _ if reason.is_step_down() => keepers.step_down(),

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use leasehold_journal::Journal;
 use leasehold_types::{ClusterId, Durability, Epoch, Slot};
+use tokio::runtime;
 use tokio::sync::mpsc;
 
+use crate::beside::Places;
 use crate::ring::Ring;
 use crate::seat::Seat;
 use crate::shared::{Bounds, Identity, Phase, Shared};
@@ -27,13 +29,16 @@ impl Node {
         journal: Arc<dyn Journal>,
         clock: Arc<dyn Clock>,
         observer: Arc<dyn Observer>,
+        runtime: &runtime::Handle,
     ) -> Self {
+        // An append to a journal that nobody shares may block the loop's thread, and whoever were there with it.
+        let places = config.shared.is_some().then(|| Places::new(runtime.clone()));
         let bounds = bounds(&config);
         let nobody = ClusterId::from_bytes([0; 16]);
         // Nothing is known of the journal yet, so nothing is promised of it.
         let identity = identity(&config, &*journal, nobody, Durability::Volatile);
         let unborn = nothing(identity, bounds, Arc::clone(&clock), Arc::clone(&observer));
-        Self { config, journal, clock, observer, seat: Arc::new(Seat::new(Arc::new(unborn))) }
+        Self { config, journal, clock, observer, seat: Arc::new(Seat::new(Arc::new(unborn), places)) }
     }
 
     /// The bounds of a queue.

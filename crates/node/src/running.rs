@@ -138,7 +138,7 @@ pub async fn start(
     let (report_stop, stopped) = watch::channel(None);
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(StartError::Thread)?;
-    let node = Node::new(config, journal, clock, observer);
+    let node = Node::new(config, journal, clock, observer, runtime.handle());
     let seat = Arc::clone(&node.seat);
     let life = move || {
         let end = runtime.block_on(lives(&node, Report(Some(report_ready))));

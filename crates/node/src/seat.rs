@@ -8,6 +8,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use crate::Active;
+use crate::beside::Places;
 use crate::shared::{Message, Shared};
 
 /// See the module.
@@ -16,16 +17,24 @@ pub(crate) struct Seat {
     shared: watch::Sender<Arc<Shared>>,
     active: watch::Sender<Option<Active>>,
     closing: watch::Sender<bool>,
+    /// On the loop's thread, unless that is blocked by its journal.
+    places: Option<Places>,
 }
 
 impl Seat {
     /// The seat in its first life.
-    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, places: Option<Places>) -> Self {
         Self {
+            places,
             shared: watch::Sender::new(shared),
             active: watch::Sender::new(None),
             closing: watch::Sender::new(false),
         }
+    }
+
+    /// The places on the loop's thread.
+    pub(crate) fn places(&self) -> Option<&Places> {
+        self.places.as_ref()
     }
 
     /// The present life.

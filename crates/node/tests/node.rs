@@ -3,6 +3,7 @@
 
 mod node {
     mod backups;
+    mod beside;
     mod cluster;
     mod commits;
     mod fair_share;

@@ -16,6 +16,7 @@ use tracing::{debug, warn};
 
 use super::App;
 use super::connection::{Activity, WatchedStream};
+use super::moves::Moves;
 use crate::auth::ConnectionCaller;
 use crate::config::patience;
 use crate::grpc;
@@ -130,6 +131,25 @@ async fn begin(
     }
 }
 
+/// Serves HTTP/2 beside the loop if there is a place: such a connection mostly carries a session stream, whose every frame goes
+/// to the loop, and whose every answer comes from there.
+async fn http2_connection<S>(mut socket: S, app: Arc<App>, activity: Arc<Activity>)
+where
+    S: AsyncRead + AsyncWrite + Moves + Unpin + Send + 'static,
+{
+    let drain = app.drain.clone();
+    let Some(beside) = app.handle.beside_the_loop() else {
+        return grpc::serve_connection(socket, app, activity, drain).await;
+    };
+    let serve = async move {
+        match socket.arrive() {
+            Ok(()) => grpc::serve_connection(socket, app, activity, drain).await,
+            Err(error) => debug!(%error, "a connection could not be moved"),
+        }
+    };
+    beside.run(serve).await;
+}
+
 /// A change of the active node closes no HTTP/1 connection: a client whose request is on its way would be left without an
 /// answer, and without knowing whether there was one. Only the end of the server does, and only between requests.
 async fn connection<S>(
@@ -139,13 +159,11 @@ async fn connection<S>(
     present: watch::Receiver<Arc<App>>,
     mut stop: watch::Receiver<bool>,
 ) where
-    S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    S: AsyncRead + AsyncWrite + Moves + Unpin + Send + 'static,
 {
     let now = || Arc::clone(&present.borrow());
     if is_http2 {
-        let app = now();
-        let drain = app.drain.clone();
-        return grpc::serve_connection(socket, app, activity, drain).await;
+        return http2_connection(socket, now(), activity).await;
     }
     let io = TokioIo::new(WatchedStream::new(socket, Arc::clone(&activity)));
     let service = service_fn(|request| {

@@ -18,6 +18,7 @@ pub(crate) mod guard;
 mod health;
 mod identity;
 mod locks;
+mod moves;
 pub(crate) mod nodes;
 pub(crate) mod observe;
 mod received;
