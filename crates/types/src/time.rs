@@ -75,8 +75,10 @@ struct Written(u64);
 impl fmt::Display for Written {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-        let (length, unit) =
-            units.into_iter().find(|(length, _)| self.0 > 0 && self.0 % length == 0).unwrap_or((1, "ms"));
+        let (length, unit) = units
+            .into_iter()
+            .find(|(length, _)| self.0 > 0 && self.0.is_multiple_of(*length))
+            .unwrap_or((1, "ms"));
         write!(f, "{}{unit}", self.0 / length)
     }
 }
