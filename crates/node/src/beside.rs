@@ -77,7 +77,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::RealClock;
+    use crate::ManualClock;
 
     #[tokio::test]
     async fn there_are_a_few_places_and_each_is_free_again_when_its_work_is_done() {
@@ -108,14 +108,14 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_left_is_not_waited_for_and_who_stays_not_for_long() {
-        let places = Places::new(runtime::Handle::current());
-        places.farewell(&RealClock).await;
+        let (places, clock) = (Places::new(runtime::Handle::current()), ManualClock::new());
+        places.farewell(&clock).await;
         let (leave, left) = oneshot::channel::<()>();
         let stays = tokio::spawn(places.take().unwrap().run(async { drop(left.await) }));
-        places.farewell(&RealClock).await;
+        tokio::join!(biased; places.farewell(&clock), async { clock.advance(FAREWELL) });
         assert!(!stays.is_finished());
         leave.send(()).unwrap();
-        places.farewell(&RealClock).await;
+        places.farewell(&clock).await;
         stays.await.unwrap();
         assert_eq!(places.free.available_permits(), PLACES as usize);
     }
