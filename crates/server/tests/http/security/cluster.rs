@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::tls::{Authority, connector};
+use super::tls::{Authority, connector, grpc, list_locks};
 use crate::support::PATIENCE;
 
 /// A protected node with a certificate.
@@ -150,4 +150,31 @@ async fn a_standby_passes_on_who_asks_over_tls() {
             && ask(there, &billing, None, ("POST", &own, json!({}))).await.0 == 200
     })
     .await;
+}
+
+/// The first of them move to the loop's thread after their handshake, the others stay with the workers.
+#[tokio::test(flavor = "multi_thread")]
+async fn grpc_over_tls_is_served_beside_the_loop_and_elsewhere() {
+    let (authority, folder) = (Authority::new(), tempfile::tempdir().unwrap());
+    let engine = leasehold_testbed::etcd();
+    let journal = engine.url().replace("http://", "etcd://");
+    let node = Node::start("only", &journal, authority.settings(folder.path())).await;
+    let (admin, port) = (first_credential(&node), node.server.address().port());
+    let mut clients = Vec::new();
+    for _ in 0..8 {
+        let mut client = grpc(&authority, port).await;
+        client.list_locks(list_locks(&admin)).await.unwrap();
+        clients.push(client);
+    }
+    assert!(node.server.handle().beside_the_loop().is_none(), "every place is taken");
+    for client in &mut clients {
+        client.list_locks(list_locks(&admin)).await.unwrap();
+        assert!(client.list_locks(list_locks("nonsense")).await.is_err());
+    }
+    drop(clients);
+    until("a place is free again", async || node.server.handle().beside_the_loop().is_some()).await;
+    let mut client = grpc(&authority, port).await;
+    client.list_locks(list_locks(&admin)).await.unwrap();
+    node.server.shutdown().await.unwrap();
+    assert!(client.list_locks(list_locks(&admin)).await.is_err());
 }

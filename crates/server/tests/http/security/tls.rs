@@ -16,6 +16,7 @@ use tokio_rustls::client::TlsStream;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 
 use super::Protected;
 use crate::support::PATIENCE;
@@ -89,6 +90,20 @@ pub(super) fn connector(authority: &Authority, certificate: Option<&(String, Str
     TlsConnector::from(Arc::new(config))
 }
 
+/// A gRPC client with a connection of its own, that trusts the authority.
+pub(super) async fn grpc(authority: &Authority, port: u16) -> LocksClient<Channel> {
+    let tls = ClientTlsConfig::new().ca_certificate(Certificate::from_pem(authority.pem()));
+    let endpoint = Endpoint::from_shared(format!("https://localhost:{port}")).unwrap();
+    LocksClient::new(endpoint.tls_config(tls).unwrap().connect().await.unwrap())
+}
+
+/// Asks for all locks, with this credential.
+pub(super) fn list_locks(credential: &str) -> tonic::Request<pb::ListLocksRequest> {
+    let mut request = tonic::Request::new(pb::ListLocksRequest::default());
+    request.metadata_mut().insert("authorization", format!("Bearer {credential}").parse().unwrap());
+    request
+}
+
 async fn connect(protected: &Protected, connector: &TlsConnector) -> std::io::Result<TlsStream<TcpStream>> {
     let socket = TcpStream::connect(protected.server.server.address()).await?;
     connector.connect(ServerName::try_from("localhost").unwrap(), socket).await
@@ -145,14 +160,8 @@ async fn http_and_grpc_share_the_port_over_tls() {
     assert_eq!(get(&mut stream, "/v1/locks", "").await, "HTTP/1.1 401 Unauthorized");
     let bearer = format!("authorization: Bearer {}\r\n", protected.admin);
     assert_eq!(get(&mut stream, "/v1/locks", &bearer).await, "HTTP/1.1 200 OK");
-    let tls = tonic::transport::ClientTlsConfig::new()
-        .ca_certificate(tonic::transport::Certificate::from_pem(authority.pem()));
-    let url = format!("https://localhost:{}", protected.server.server.address().port());
-    let channel = tonic::transport::Endpoint::from_shared(url).unwrap().tls_config(tls).unwrap();
-    let mut client = LocksClient::new(channel.connect().await.unwrap());
-    let mut request = tonic::Request::new(pb::ListLocksRequest::default());
-    let bearer = format!("Bearer {}", protected.admin).parse().unwrap();
-    request.metadata_mut().insert("authorization", bearer);
+    let mut client = grpc(&authority, protected.server.server.address().port()).await;
+    let request = list_locks(&protected.admin);
     client.list_locks(request).await.unwrap();
     assert!(client.list_locks(pb::ListLocksRequest::default()).await.is_err());
 }
