@@ -64,7 +64,7 @@ impl<T> fmt::Debug for Ix<T> {
 const SECOND: u32 = 1 << 31;
 
 /// The place of an `A` or of a `B`, in the room of one.
-pub(crate) struct EitherIx<A, B>(u32, PhantomData<fn() -> (A, B)>);
+pub(crate) struct EitherIx<A, B>(NonZeroU32, PhantomData<fn() -> (A, B)>);
 
 /// What an [`EitherIx`] is.
 pub(crate) enum Either<A, B> {
@@ -74,17 +74,17 @@ pub(crate) enum Either<A, B> {
 
 impl<A, B> EitherIx<A, B> {
     pub(crate) fn first(ix: Ix<A>) -> Self {
-        Self(ix.0.get(), PhantomData)
+        Self(ix.0, PhantomData)
     }
 
     pub(crate) fn second(ix: Ix<B>) -> Self {
-        Self(ix.0.get() | SECOND, PhantomData)
+        Self(ix.0 | SECOND, PhantomData)
     }
 
     pub(crate) fn get(self) -> Either<A, B> {
-        match self.0 & SECOND {
-            0 => Either::First(Ix::from_place(self.0)),
-            _ => Either::Second(Ix::from_place(self.0 ^ SECOND)),
+        match self.0.get() & SECOND {
+            0 => Either::First(Ix::from_place(self.0.get())),
+            _ => Either::Second(Ix::from_place(self.0.get() ^ SECOND)),
         }
     }
 }

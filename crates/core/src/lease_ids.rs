@@ -1,32 +1,34 @@
-//! Which lease has or had an id: in the order of ids, without a second copy of them. An entry has the first four bytes
-//! of its id, which decide nearly every comparison, and the place of its record, which decides the rest.
+//! Which lease has or had an id, without a second copy of the ids. An entry has the first four bytes of its id, which
+//! decide nearly every comparison, and the place of its record, which decides the rest.
 //!
-//! Live leases and ended ones stand in the same order: an id is looked for once, whatever became of it, and the ending
-//! of a lease changes its entry where it stands.
+//! Live leases and ended ones stand side by side: an id is looked for once, whatever became of it, and the ending of a
+//! lease changes its entry where it stands.
 //!
-//! The order is cut into [`SHARDS`] by the first bits of an id. Clients draw ids at random, so each has its part of them,
-//! and the right one is found without a search. Ids that somebody chose to fall into one shard are searched for in an order
-//! like any other.
+//! Clients draw ids at random, so their first bits say where to look: in a [`Shard`], and there in a bucket of eight, which
+//! is one line of a processor's cache. What finds its bucket full stands in an order like any other ([`Blocks`]). Of ids drawn
+//! at random that is one in a hundred; ids that somebody chose to fall into one bucket are all there, and are searched for as
+//! quickly as names are. Nobody needs ids in their order, and nothing that is visible depends on where one stands.
 
 use std::cmp::Ordering;
 
 use leasehold_types::LeaseId;
 
+use self::shard::{SHARD_BITS, Shard};
 use crate::arena::{Arena, Either, EitherIx};
 use crate::blocks::{Blocks, Sought};
 use crate::lease::{Lease, LeaseIx};
 use crate::outcomes::{EndedIx, EndedLease};
 
+mod shard;
+
 /// See the module. Every record that an entry points at must be in the arenas that are given, while it is pointed at.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LeaseIds {
     /// None before the first id.
-    shards: Vec<Blocks<Entry, LeaseId>>,
+    shards: Vec<Shard>,
+    /// Those whose buckets are full: as long as an id is here, its bucket is.
+    crowded: Blocks<Entry, LeaseId>,
 }
-
-/// With as many outcomes as a tenant may have a shard is about one block.
-const SHARDS: usize = 1 << SHARD_BITS;
-const SHARD_BITS: u32 = 10;
 
 /// What became of the grant with an id.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -51,30 +53,92 @@ struct Entry {
 impl LeaseIds {
     /// How many there are, live and ended.
     pub(crate) fn len(&self) -> usize {
-        self.shards.iter().map(Blocks::len).sum()
+        self.shards.iter().map(Shard::len).sum::<usize>() + self.crowded.len()
     }
 
     pub(crate) fn get(&self, id: LeaseId, records: Records<'_>) -> Option<Known> {
         let sought = ById::new(id, records);
-        self.shards.get(sought.shard())?.get(&sought).map(Entry::known)
+        let shard = self.shards.get(sought.shard())?;
+        let entry = match shard.find(sought.head, |entry| sought.is(entry)) {
+            Some(entry) => Some(*entry),
+            None if shard.is_full_at(sought.head) => self.crowded.get(&sought),
+            None => None,
+        };
+        entry.map(Entry::known)
     }
 
     /// Notes what became of an id. Its record is in the arenas already; the one before it, if any, still is.
     pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
+        if self.shards.is_empty() {
+            self.shards.resize_with(1 << SHARD_BITS, Shard::default);
+        }
         let sought = ById::new(id, records);
         let entry = Entry::new(sought.head, known);
-        if self.shards.is_empty() {
-            self.shards.resize_with(SHARDS, Blocks::default);
+        let shard = &mut self.shards[sought.shard()];
+        if let Some(there) = shard.find_mut(sought.head, |entry| sought.is(entry)) {
+            *there = entry;
+        } else if shard.is_full_at(sought.head) && self.crowded.replace(&sought, entry) {
+            // It is still one of too many.
+        } else {
+            self.resize(sought.shard(), 1, records);
+            if !self.shards[sought.shard()].insert(entry) {
+                self.crowded.set(&sought, entry);
+            }
         }
-        self.shards[sought.shard()].set(&sought, entry);
     }
 
     /// Forgets an id, if this is still what is known of it.
     pub(crate) fn remove(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
+        if self.get(id, records) != Some(known) {
+            return;
+        }
         let sought = ById::new(id, records);
-        let Some(shard) = self.shards.get_mut(sought.shard()) else { return };
-        if shard.get(&sought).map(Entry::known) == Some(known) {
-            shard.remove(&sought);
+        let shard = &mut self.shards[sought.shard()];
+        let was_full = shard.is_full_at(sought.head);
+        if !shard.remove(sought.head, |entry| sought.is(entry)) {
+            self.crowded.remove(&sought);
+            return;
+        }
+        if was_full {
+            let bucket = shard.bucket_of(sought.head);
+            self.fill(sought.shard(), bucket, records);
+        }
+        self.resize(sought.shard(), 0, records);
+    }
+
+    /// Gives a shard as many buckets as suit what it has, with so many to come.
+    fn resize(&mut self, number: usize, to_come: usize, records: Records<'_>) {
+        let Some(too_many) = self.shards[number].resize(to_come) else { return };
+        for entry in too_many {
+            let sought = ById::new(records.id_of(&entry), records);
+            self.crowded.set(&sought, entry);
+        }
+        for bucket in 0..self.shards[number].buckets() {
+            self.fill(number, bucket, records);
+        }
+    }
+
+    /// Takes back into a bucket what stands elsewhere only because it was full.
+    fn fill(&mut self, number: usize, bucket: usize, records: Records<'_>) {
+        let shard = &mut self.shards[number];
+        while self.crowded.len() > 0 && !shard.is_full(bucket) {
+            let lowest = u128::from(shard.lowest_head(number, bucket)) << 96;
+            let from = ById::new(LeaseId::from_bytes(lowest.to_be_bytes()), records);
+            let next = self.crowded.iter_from(&from).next();
+            let is_of =
+                |entry: &Entry| shard_of(entry.head) == number && shard.bucket_of(entry.head) == bucket;
+            let Some(entry) = next.filter(is_of) else { return };
+            self.crowded.remove(&ById::new(records.id_of(&entry), records));
+            shard.insert(entry);
+        }
+    }
+}
+
+impl Records<'_> {
+    fn id_of(&self, entry: &Entry) -> LeaseId {
+        match entry.known() {
+            Known::Live(ix) => self.leases.get(ix).id,
+            Known::Ended(ix) => self.ended.get(ix).id,
         }
     }
 }
@@ -96,6 +160,11 @@ impl Entry {
     }
 }
 
+/// The first bits of an id.
+fn shard_of(head: u32) -> usize {
+    (head >> (u32::BITS - SHARD_BITS)) as usize
+}
+
 /// An id that is looked for.
 struct ById<'a> {
     /// The id, in the order of ids.
@@ -111,7 +180,12 @@ impl<'a> ById<'a> {
     }
 
     fn shard(&self) -> usize {
-        (self.head >> (u32::BITS - SHARD_BITS)) as usize
+        shard_of(self.head)
+    }
+
+    /// Whether this entry, which has its head, is its own.
+    fn is(&self, entry: &Entry) -> bool {
+        number_of(&self.records.id_of(entry)) == self.number
     }
 }
 
@@ -124,10 +198,7 @@ impl Sought<Entry> for ById<'_> {
     type Bound = LeaseId;
 
     fn bound_of(&self, entry: &Entry) -> LeaseId {
-        match entry.known() {
-            Known::Live(ix) => self.records.leases.get(ix).id,
-            Known::Ended(ix) => self.records.ended.get(ix).id,
-        }
+        self.records.id_of(entry)
     }
 
     fn order_of_bound(&self, bound: &LeaseId) -> Ordering {
@@ -137,21 +208,14 @@ impl Sought<Entry> for ById<'_> {
     fn order_of(&self, entry: &Entry) -> Ordering {
         entry.head.cmp(&self.head).then_with(|| number_of(&self.bound_of(entry)).cmp(&self.number))
     }
-
-    /// By heads first: no record is looked at, and there is no branch that a processor would have to guess.
-    fn place_in(&self, entries: &[Entry]) -> Result<usize, usize> {
-        let first = entries.partition_point(|entry| entry.head < self.head);
-        if entries.get(first).is_none_or(|entry| entry.head != self.head) {
-            return Err(first);
-        }
-        let place = entries[first..].binary_search_by(|entry| self.order_of(entry));
-        place.map(|place| first + place).map_err(|place| first + place)
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use leasehold_types::{EndReason, TenantName};
+    use proptest::prelude::*;
 
     use super::*;
 
@@ -194,5 +258,68 @@ mod tests {
             let found = ids.get(LeaseId::from_bytes(id(number)), all);
             assert_eq!(found, (number % 3 != 0).then(|| known[usize::from(number)]));
         }
+    }
+
+    /// Some drawn at random, some chosen to fall into one bucket, some into a few.
+    fn any_id() -> impl Strategy<Value = [u8; 16]> {
+        let chosen = (0..400u16, 0..3u8).prop_map(|(last, head)| {
+            let mut id = [head; 16];
+            id[14..].copy_from_slice(&last.to_be_bytes());
+            id
+        });
+        prop_oneof![any::<[u8; 16]>(), chosen.clone(), chosen]
+    }
+
+    proptest! {
+        #[test]
+        fn it_is_a_map_whatever_the_ids_look_like(steps in prop::collection::vec((any_id(), 0u8..3), 0..1_500)) {
+            let (leases, mut records, mut ids) = (Arena::default(), Arena::default(), LeaseIds::default());
+            let mut model = BTreeMap::new();
+            for (id, what) in steps {
+                let lease_id = LeaseId::from_bytes(id);
+                if what == 0 {
+                    let Some((of, is)) = model.range(id..).next().map(|(of, is)| (*of, *is)) else { continue };
+                    ids.remove(LeaseId::from_bytes(of), is, Records { leases: &leases, ended: &records });
+                    model.remove(&of);
+                } else {
+                    let is = Known::Ended(records.insert(ended(id)));
+                    ids.set(lease_id, is, Records { leases: &leases, ended: &records });
+                    model.insert(id, is);
+                }
+                let all = Records { leases: &leases, ended: &records };
+                prop_assert_eq!(ids.get(lease_id, all), model.get(&id).copied());
+                prop_assert_eq!(ids.len(), model.len());
+            }
+            let all = Records { leases: &leases, ended: &records };
+            for (id, is) in &model {
+                prop_assert_eq!(ids.get(LeaseId::from_bytes(*id), all), Some(*is));
+            }
+            let crowded: Vec<_> = ids.crowded.iter().collect();
+            prop_assert!(crowded.iter().all(|entry| ids.shards[shard_of(entry.head)].is_full_at(entry.head)));
+        }
+    }
+
+    /// What the module says of ids drawn at random, and of what is left when most are gone.
+    #[test]
+    fn few_ids_drawn_at_random_are_crowded_and_few_buckets_stay_empty() {
+        let (leases, mut records, mut ids) = (Arena::default(), Arena::default(), LeaseIds::default());
+        let id = |number: u64| {
+            let random = u128::from(number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835);
+            LeaseId::from_bytes((random ^ (random >> 61)).to_be_bytes())
+        };
+        let buckets = |ids: &LeaseIds| ids.shards.iter().map(Shard::buckets).sum::<usize>();
+        let mut known = Vec::new();
+        for number in 0..100_000 {
+            known.push(Known::Ended(records.insert(ended(*id(number).as_bytes()))));
+            ids.set(id(number), known[number as usize], Records { leases: &leases, ended: &records });
+        }
+        assert!(ids.crowded.len() < 2_000, "{} of 100,000", ids.crowded.len());
+        assert!(buckets(&ids) < 100_000 / 4 + 1_024, "{} buckets", buckets(&ids));
+        for number in 5_000..100_000 {
+            let all = Records { leases: &leases, ended: &records };
+            ids.remove(id(number), known[number as usize], all);
+        }
+        assert_eq!(ids.len(), 5_000);
+        assert!(buckets(&ids) < 4 * 1_024, "{} buckets", buckets(&ids));
     }
 }

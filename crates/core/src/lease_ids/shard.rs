@@ -1,0 +1,108 @@
+//! A part of all ids, in buckets of eight.
+
+use super::Entry;
+
+/// How many shards there are: so many that giving one of them more buckets takes microseconds, also with millions of ids.
+pub(super) const SHARD_BITS: u32 = 10;
+
+/// Entries of a bucket: one line of a processor's cache.
+const ROOM: usize = 8;
+/// Entries for each bucket beyond which there are more buckets. With five, one id in a hundred finds its bucket full.
+const FULL: usize = 5;
+/// Entries for each bucket below which there are fewer.
+const SPARSE: usize = 2;
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(align(64))]
+struct Bucket([Option<Entry>; ROOM]);
+
+const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one line of a cache");
+
+/// See the module.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Shard {
+    buckets: Vec<Bucket>,
+    len: usize,
+}
+
+impl Shard {
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(super) fn buckets(&self) -> usize {
+        self.buckets.len()
+    }
+
+    /// Which bucket is that of ids with this head: larger ones for larger heads.
+    pub(super) fn bucket_of(&self, head: u32) -> usize {
+        let within = u64::from(head << SHARD_BITS);
+        ((within * self.buckets.len() as u64) >> u32::BITS) as usize
+    }
+
+    /// The lowest head that [`Shard::bucket_of`] has in this bucket, in the shard of this number.
+    pub(super) fn lowest_head(&self, number: usize, bucket: usize) -> u32 {
+        let bits = u32::BITS - SHARD_BITS;
+        let within = ((bucket as u64) << bits).div_ceil(self.buckets.len() as u64);
+        (number as u32) << bits | within as u32
+    }
+
+    pub(super) fn is_full(&self, bucket: usize) -> bool {
+        self.buckets[bucket].0.iter().all(Option::is_some)
+    }
+
+    /// Whether the bucket of this head is full.
+    pub(super) fn is_full_at(&self, head: u32) -> bool {
+        self.len > 0 && self.is_full(self.bucket_of(head))
+    }
+
+    /// The entry with this head that is meant.
+    pub(super) fn find(&self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+        let bucket = self.buckets.get(self.bucket_of(head))?;
+        bucket.0.iter().flatten().find(|entry| entry.head == head && is_meant(entry))
+    }
+
+    /// The same, to be changed.
+    pub(super) fn find_mut(&mut self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
+        let bucket = self.bucket_of(head);
+        let mut entries = self.buckets.get_mut(bucket)?.0.iter_mut().flatten();
+        entries.find(|entry| entry.head == head && is_meant(entry))
+    }
+
+    /// Puts an entry into its bucket, unless that is full.
+    pub(super) fn insert(&mut self, entry: Entry) -> bool {
+        let bucket = self.bucket_of(entry.head);
+        let Some(free) = self.buckets[bucket].0.iter_mut().find(|place| place.is_none()) else {
+            return false;
+        };
+        *free = Some(entry);
+        self.len += 1;
+        true
+    }
+
+    /// Takes the entry with this head out that is meant. False if there is none.
+    pub(super) fn remove(&mut self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> bool {
+        let bucket = self.bucket_of(head);
+        let is_it =
+            |place: &&mut Option<Entry>| place.is_some_and(|entry| entry.head == head && is_meant(&entry));
+        let Some(place) = self.buckets[bucket].0.iter_mut().find(is_it) else { return false };
+        *place = None;
+        self.len -= 1;
+        true
+    }
+
+    /// Gives it another number of buckets if there are too few for what it has with so many to come, or far too many; gives
+    /// the entries that found their new bucket full.
+    pub(super) fn resize(&mut self, to_come: usize) -> Option<Vec<Entry>> {
+        let (now, needed) = (self.buckets.len(), self.len + to_come);
+        let buckets = match now {
+            _ if needed > FULL * now => now + now / 4 + 1,
+            _ if needed < SPARSE * now && now > 1 => needed / (FULL - 1) + 1,
+            _ => return None,
+        };
+        let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
+        self.len = 0;
+        let entries = before.iter().flat_map(|bucket| bucket.0).flatten();
+        Some(entries.filter(|entry| !self.insert(*entry)).collect())
+    }
+}
