@@ -41,6 +41,10 @@ use args::Args;
 use figures::{Figures, Part};
 use tokio::runtime::Builder;
 
+/// That of the binary: the load shares the cores with what is measured, whoever the contestant is.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 fn main() -> ExitCode {
     match run(Args::parse()) {
         Ok(code) => code,
