@@ -3,7 +3,7 @@
 mod parts;
 mod record;
 
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
@@ -17,10 +17,12 @@ use record::{Holder, Record, Stored};
 ///
 /// Nothing survives the process, and it says so ([`Durability::Volatile`]) unless a test asks for another word. Faults
 /// are ordered ahead: [`MemoryJournal::fail_next_append`], [`MemoryJournal::set_available`],
-/// [`MemoryJournal::set_paused`], [`MemoryJournal::set_room`].
+/// [`MemoryJournal::set_paused`], [`MemoryJournal::set_stuck`], [`MemoryJournal::set_room`].
 #[derive(Clone)]
 pub struct MemoryJournal {
     shared: Arc<Mutex<Shared>>,
+    /// Whether whoever appends is blocked, and told when that changes.
+    stuck: Arc<(Mutex<bool>, Condvar)>,
 }
 
 /// The record and what a test has ordered to go wrong with it.
@@ -129,7 +131,7 @@ impl MemoryJournal {
             faults: std::collections::VecDeque::new(),
             late: None,
         };
-        Self { shared: Arc::new(Mutex::new(shared)) }
+        Self { shared: Arc::new(Mutex::new(shared)), stuck: Arc::default() }
     }
 
     /// Sets what writers opened from now on say of their limits.
@@ -154,6 +156,19 @@ impl MemoryJournal {
         if !paused {
             shared.wakers.drain(..).for_each(Waker::wake);
         }
+    }
+
+    /// Blocks the thread of whoever appends, as a disk does that hangs, until that is ended.
+    pub fn set_stuck(&self, stuck: bool) {
+        *self.stuck.0.lock().expect("nobody panics while it is stuck") = stuck;
+        self.stuck.1.notify_all();
+    }
+
+    /// Returns once it is not stuck.
+    fn block_while_stuck(&self) {
+        let (stuck, changed) = &*self.stuck;
+        let stuck = stuck.lock().expect("nobody panics while it is stuck");
+        drop(changed.wait_while(stuck, |stuck| *stuck).expect("nobody panics while it is stuck"));
     }
 
     /// Lets the one through that waits for the end of the pause, or the next that comes.

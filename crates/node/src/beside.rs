@@ -1,8 +1,11 @@
 //! Places on the loop's own thread, for the few who talk to the loop all the time.
 //!
 //! What is handed over on one thread wakes no other: on two cores the way from a connection to the loop and back costs
-//! more than the deciding. There is room where the loop never blocks its thread, which is on a journal that is shared with
-//! other nodes; and only for a few, since whoever is there takes its time from the loop.
+//! more than the deciding. There is room only for a few, since whoever is there takes its time from the loop.
+//!
+//! The embedded journal blocks that thread while it writes, for a tenth of a millisecond. Behind a disk that hangs whoever is
+//! there is stuck, and could not even be told that nothing moves (N5): so somebody on another thread watches, and gives
+//! them up.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +15,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinSet;
 
 use crate::Clock;
+use crate::config::STALL;
+use crate::shared::Shared;
 
 /// How many there may be: the streams of a few busy processes. Chosen, not measured: one is where the gain is, and many would
 /// leave the other threads idle.
@@ -24,17 +29,19 @@ const FAREWELL: Duration = Duration::from_millis(500);
 pub(crate) struct Places {
     runtime: runtime::Handle,
     free: Arc<Semaphore>,
+    /// Whether the journal may block the thread.
+    may_block: bool,
 }
 
 impl Places {
-    pub(crate) fn new(runtime: runtime::Handle) -> Self {
-        Self { runtime, free: Arc::new(Semaphore::new(PLACES as usize)) }
+    pub(crate) fn new(runtime: runtime::Handle, may_block: bool) -> Self {
+        Self { runtime, free: Arc::new(Semaphore::new(PLACES as usize)), may_block }
     }
 
-    /// One of them, if one is free.
-    pub(crate) fn take(&self) -> Option<Beside> {
+    /// One of them, if one is free, for somebody who talks to this life.
+    pub(crate) fn take(&self, life: Arc<Shared>) -> Option<Beside> {
         let place = Arc::clone(&self.free).try_acquire_owned().ok()?;
-        Some(Beside { runtime: self.runtime.clone(), place })
+        Some(Beside { runtime: self.runtime.clone(), place, life, may_block: self.may_block })
     }
 
     /// Waits until everybody has left, but not for long. Asked for by the loop itself, which blocks its thread next.
@@ -53,13 +60,26 @@ impl Places {
 pub struct Beside {
     runtime: runtime::Handle,
     place: OwnedSemaphorePermit,
+    life: Arc<Shared>,
+    may_block: bool,
+}
+
+/// How it went with somebody beside the loop.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[must_use]
+pub enum Left {
+    /// It was done, or the node is gone.
+    Done,
+    /// The journal is stuck, and perhaps the thread with it: it was given up where it stands, and is dropped there when
+    /// things move again.
+    Stuck,
 }
 
 impl Beside {
-    /// Does this work there, until it is done, this future is dropped, or the node is gone. The work must never block, and
-    /// whatever it does with sockets and timers must have been made there: they belong to the runtime that made them.
-    pub async fn run(self, work: impl Future<Output = ()> + Send + 'static) {
-        let Self { runtime, place } = self;
+    /// Does this work there, until it is done, this future is dropped, the node is gone, or its journal is stuck. The work must never
+    /// block, and whatever it does with sockets and timers must have been made there: they belong to the runtime that made them.
+    pub async fn run(self, work: impl Future<Output = ()> + Send + 'static) -> Left {
+        let Self { runtime, place, life, may_block } = self;
         let mut there = JoinSet::new();
         there.spawn_on(
             async move {
@@ -68,8 +88,23 @@ impl Beside {
             },
             &runtime,
         );
-        // With the node gone there is nothing more to do, and nobody to tell.
-        drop(there.join_next().await);
+        tokio::select! {
+            biased;
+            // With the node gone there is nothing more to do, and nobody to tell.
+            _ = there.join_next() => Left::Done,
+            () = stuck(&life), if may_block => Left::Stuck,
+        }
+    }
+}
+
+/// Completes when nothing has moved for too long (N5). To be waited for on another thread than the loop's.
+async fn stuck(life: &Shared) {
+    loop {
+        let now = life.clock.monotonic();
+        if life.is_stalled(now) {
+            return;
+        }
+        life.clock.sleep_until(now + STALL / 4).await;
     }
 }
 
@@ -79,29 +114,35 @@ mod tests {
 
     use super::*;
     use crate::ManualClock;
+    use crate::testing::life;
+
+    fn places(may_block: bool) -> (Places, Arc<Shared>, Arc<ManualClock>) {
+        let clock = Arc::new(ManualClock::new());
+        (Places::new(runtime::Handle::current(), may_block), life(clock.clone()), clock)
+    }
 
     #[tokio::test]
     async fn there_are_a_few_places_and_each_is_free_again_when_its_work_is_done() {
-        let places = Places::new(runtime::Handle::current());
-        let taken: Vec<_> = std::iter::from_fn(|| places.take()).collect();
+        let (places, life, _) = places(false);
+        let taken: Vec<_> = std::iter::from_fn(|| places.take(Arc::clone(&life))).collect();
         assert_eq!(taken.len(), PLACES as usize);
         for beside in taken {
-            beside.run(async {}).await;
+            assert_eq!(beside.run(async {}).await, Left::Done);
         }
-        assert!(places.take().is_some());
+        assert!(places.take(life).is_some());
     }
 
     #[tokio::test]
     async fn work_ends_with_whoever_wanted_it() {
-        let places = Places::new(runtime::Handle::current());
+        let (places, life, _) = places(false);
         let (alive, gone) = oneshot::channel::<()>();
-        let work = places.take().unwrap().run(async move {
+        let work = places.take(life).unwrap().run(async move {
             std::future::pending::<()>().await;
             drop(alive);
         });
         tokio::select! {
             biased;
-            () = work => panic!("it never ends by itself"),
+            left = work => panic!("it never ends by itself, and was {left:?}"),
             () = tokio::task::yield_now() => {}
         }
         assert!(gone.await.is_err());
@@ -109,15 +150,38 @@ mod tests {
 
     #[tokio::test]
     async fn who_has_left_is_not_waited_for_and_who_stays_not_for_long() {
-        let (places, clock) = (Places::new(runtime::Handle::current()), ManualClock::new());
-        places.farewell(&clock).await;
+        let (places, life, clock) = places(false);
+        places.farewell(&*clock).await;
         let (leave, left) = oneshot::channel::<()>();
-        let stays = tokio::spawn(places.take().unwrap().run(async { drop(left.await) }));
-        tokio::join!(biased; places.farewell(&clock), async { clock.advance(FAREWELL) });
+        let stays = tokio::spawn(places.take(life).unwrap().run(async { drop(left.await) }));
+        tokio::join!(biased; places.farewell(&*clock), async { clock.advance(FAREWELL) });
         assert!(!stays.is_finished());
         leave.send(()).unwrap();
-        places.farewell(&clock).await;
-        stays.await.unwrap();
+        places.farewell(&*clock).await;
+        assert_eq!(stays.await.unwrap(), Left::Done);
         assert_eq!(places.free.available_permits(), PLACES as usize);
+    }
+
+    #[tokio::test]
+    async fn who_is_stuck_is_given_up_where_the_journal_may_block_the_thread_and_nowhere_else() {
+        for may_block in [true, false] {
+            let (places, life, clock) = places(may_block);
+            let beside = places.take(Arc::clone(&life)).unwrap();
+            let stays = tokio::spawn(beside.run(std::future::pending()));
+            clock.advance(STALL);
+            tokio::task::yield_now().await;
+            assert!(!stays.is_finished(), "nothing was to be done");
+            life.busy(clock.monotonic());
+            for _ in 0..8 {
+                tokio::task::yield_now().await;
+                clock.advance(STALL / 4);
+            }
+            if may_block {
+                assert_eq!(stays.await.unwrap(), Left::Stuck);
+            } else {
+                tokio::task::yield_now().await;
+                assert!(!stays.is_finished(), "it is told by its calls");
+            }
+        }
     }
 }

@@ -1,6 +1,5 @@
 //! What a node is told when it starts. A setting that nobody needs to turn is a constant, with its reason.
 
-use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -113,13 +112,9 @@ pub const RESOLVE_EVERY: Duration = Duration::from_millis(50);
 /// Commands taken before the next commit begins: bounds how long the first of them waits for the last to be decided.
 pub(crate) const TAKE_MOST: u64 = 4_096;
 
-/// How many commands are too many for one commit, so that half of them is left for the next: on an engine, which takes
-/// longer for a second commit than the loop for deciding fewer.
-pub(crate) const HALVED: RangeInclusive<usize> = 128..=usize::MAX;
-
-/// The same on the embedded journal: while the loop commits one half, server and clients are at work on the other. With
-/// more than these the loop is the one that everybody waits for, and a second commit costs it time.
-pub(crate) const HALVED_EMBEDDED: RangeInclusive<usize> = 32..=160;
+/// So many commands are too many for one commit of an engine, so that half of them is left for the next. With fewer, a second
+/// commit takes longer than deciding all of them.
+pub(crate) const HALVED: usize = 128;
 
 /// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
 /// (N4).

@@ -3,7 +3,6 @@
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +11,7 @@ use leasehold_types::TenantName;
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
-use crate::config::{ANNOUNCE_EVERY, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::config::{ANNOUNCE_EVERY, HALVED, HEARTBEAT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
@@ -138,14 +137,14 @@ impl Desk {
         self.let_time_work();
     }
 
-    /// The round before an append: of so many that wait, half is enough to begin with. Callers that were all answered by
-    /// one commit ask again all at once; then everybody stands still while somebody works, for ever: the journal while
-    /// the loop decides, the loop while an engine commits or while server and clients carry answers and questions.
+    /// The round before an append to an engine: of so many that wait, half is enough to begin with. Callers that were all
+    /// answered by one commit ask again all at once; then everybody stands still while somebody works, for ever: the engine
+    /// while the loop decides, the loop while the engine commits.
     ///
     /// Time has to wait for the other half, in which there may be a renewal; so there are never two in succession.
-    pub(crate) fn half_round(&mut self, first: Option<Message>, halved: &RangeInclusive<usize>) {
+    pub(crate) fn half_round(&mut self, first: Option<Message>) {
         let waiting = self.shared.queued();
-        if self.was_half || !halved.contains(&waiting) || !self.state.is_idle() {
+        if self.was_half || waiting < HALVED || !self.state.is_idle() {
             return self.round(first);
         }
         self.was_half = true;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
-use crate::config::{BEAT, HALVED, HALVED_EMBEDDED, RESOLVE_EVERY, STALL};
+use crate::config::{BEAT, RESOLVE_EVERY, STALL};
 use crate::desk::Desk;
 use crate::keepers::Keepers;
 use crate::state::{Next, Work};
@@ -29,12 +29,15 @@ pub(crate) async fn serve(
     let mut next = None;
     // Where a confirmation costs nothing the journal is this machine's, and an append blocks the loop.
     let is_engine = !writer.limits().confirm_is_free;
-    let halved = if is_engine { HALVED } else { HALVED_EMBEDDED };
     let mut next_beat = desk.monotonic() + BEAT;
     loop {
         desk.set_room(writer.room() == Room::Plenty);
         if next.is_none() {
-            desk.half_round(first.take(), &halved);
+            if is_engine {
+                desk.half_round(first.take());
+            } else {
+                desk.round(first.take());
+            }
             desk.tell();
             next = desk.state.next_work();
         }
@@ -54,6 +57,10 @@ pub(crate) async fn serve(
                 next = if is_engine { desk.state.next_work() } else { None };
                 if next.is_none() {
                     desk.tell();
+                }
+                if !is_engine {
+                    // Whoever is beside the loop has had no turn since the last append: that did not wait, it blocked.
+                    tokio::task::yield_now().await;
                 }
             }
             None if desk.is_closing() => return StopReason::Shutdown,

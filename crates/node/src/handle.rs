@@ -72,11 +72,11 @@ impl Handle {
     }
 
     /// A place on the loop's own thread, where nothing that is handed to the loop or comes from it wakes another thread. There
-    /// are a few, while this node is the active one on a journal that is shared with others; on the embedded journal, whose
-    /// appends block the thread, there are none.
+    /// are a few, while this node is the active one and its journal moves: behind one that is stuck nobody could tell a newcomer.
     pub fn beside_the_loop(&self) -> Option<Beside> {
-        let is_here = self.seat.active().borrow().as_ref().is_some_and(|active| active.here);
-        self.seat.places().filter(|_| is_here)?.take()
+        let life = self.seat.shared();
+        may_enter(&life, life.clock.monotonic()).ok()?;
+        self.seat.places().take(life)
     }
 
     /// The node as it is now; never waits for the loop.

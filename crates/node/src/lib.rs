@@ -51,7 +51,7 @@ mod vigil;
 mod warm;
 mod watch;
 
-pub use beside::Beside;
+pub use beside::{Beside, Left};
 pub use call::{Call, Durable, SubmitError};
 pub use clock::{Clock, ManualClock, Reading, RealClock, Sleep};
 pub use config::{NodeConfig, SharedJournal};

@@ -160,9 +160,7 @@ async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
     desk.stop(&reason);
     node.seat.set_active(None);
     // What follows blocks this thread, and they have still to pass on what they were just told.
-    if let Some(places) = node.seat.places() {
-        places.farewell(&*node.clock).await;
-    }
+    node.seat.places().farewell(&*node.clock).await;
     match reason {
         StopReason::Shutdown => keepers.finish(tail, token),
         _ if reason.is_step_down() => keepers.step_down(),

@@ -31,8 +31,8 @@ impl Node {
         observer: Arc<dyn Observer>,
         runtime: &runtime::Handle,
     ) -> Self {
-        // An append to a journal that nobody shares may block the loop's thread, and whoever were there with it.
-        let places = config.shared.is_some().then(|| Places::new(runtime.clone()));
+        // An append to a journal that nobody shares blocks the loop's thread, and whoever is there with it.
+        let places = Places::new(runtime.clone(), config.shared.is_none());
         let bounds = bounds(&config);
         let nobody = ClusterId::from_bytes([0; 16]);
         // Nothing is known of the journal yet, so nothing is promised of it.

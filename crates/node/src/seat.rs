@@ -17,13 +17,13 @@ pub(crate) struct Seat {
     shared: watch::Sender<Arc<Shared>>,
     active: watch::Sender<Option<Active>>,
     closing: watch::Sender<bool>,
-    /// On the loop's thread, unless that is blocked by its journal.
-    places: Option<Places>,
+    /// On the loop's thread.
+    places: Places,
 }
 
 impl Seat {
     /// The seat in its first life.
-    pub(crate) fn new(shared: Arc<Shared>, places: Option<Places>) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, places: Places) -> Self {
         Self {
             places,
             shared: watch::Sender::new(shared),
@@ -33,8 +33,8 @@ impl Seat {
     }
 
     /// The places on the loop's thread.
-    pub(crate) fn places(&self) -> Option<&Places> {
-        self.places.as_ref()
+    pub(crate) fn places(&self) -> &Places {
+        &self.places
     }
 
     /// The present life.

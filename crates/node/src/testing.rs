@@ -6,12 +6,18 @@ use leasehold_core::{
 };
 use leasehold_journal::{Limits, Tail};
 use leasehold_types::{
-    Class, Durability, Epoch, LeaseId, Mode, Nonce, Now, OwnerId, ResourceKey, ResourceName, TenantName,
-    Time, Ttl, TtlBounds, WallTime,
+    Class, ClusterId, Durability, Epoch, LeaseId, Mode, Nonce, Now, OwnerId, ResourceKey, ResourceName, Slot,
+    TenantName, Time, Ttl, TtlBounds, WallTime,
 };
 
-use crate::Call;
+use std::sync::Arc;
+
+use tokio::sync::mpsc;
+
+use crate::ring::Ring;
+use crate::shared::{Bounds, Identity, Shared};
 use crate::state::State;
+use crate::{Call, Clock, NoObserver};
 
 pub(crate) const ROOMY: Limits = Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
 
@@ -92,4 +98,14 @@ pub(crate) fn word(reply: &Reply) -> &'static str {
         Reply::Refused(_) => "refused",
         _ => "other",
     }
+}
+
+/// A life that serves, with a loop that takes nothing.
+pub(crate) fn life(clock: Arc<dyn Clock>) -> Arc<Shared> {
+    let (cluster, node) = (ClusterId::from_bytes([1; 16]), Arc::from("node"));
+    let (journal, durability) = ("memory", Durability::Volatile);
+    let identity = Identity { cluster, node, journal, durability, known_format: 1 };
+    let bounds = Bounds { queue: 1, reserve: 0, waiters: 1 };
+    let (ring, (queue, _)) = (Arc::new(Ring::new(1, 1, Slot(0))), mpsc::unbounded_channel());
+    Arc::new(Shared::new(identity, Epoch(1), bounds, clock, Arc::new(NoObserver), ring, queue))
 }

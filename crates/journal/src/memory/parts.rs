@@ -88,6 +88,7 @@ impl MemoryWriter {
 #[async_trait]
 impl Writer for MemoryWriter {
     async fn append(&mut self, batch: &Batch) -> Outcome {
+        self.journal.block_while_stuck();
         self.journal.unpaused().await;
         if self.failed {
             return Outcome::Failed("this writer has failed before".to_owned());

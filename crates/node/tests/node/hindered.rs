@@ -30,9 +30,10 @@ impl Gate {
     }
 }
 
-/// A world whose journal can be made to get stuck.
+/// A world whose journal can be made to get stuck, and costs no confirmations, as that on a disk.
 pub(super) async fn world_behind_a_gate() -> (World, Arc<Gate>) {
     let (inner, gate) = (MemoryJournal::new(), Arc::new(Gate::default()));
+    inner.set_limits(Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: true });
     let journal = HinderedJournal { inner: inner.clone(), gate: Arc::clone(&gate) };
     (World::over(inner, Arc::new(journal), |_| {}).await, gate)
 }

@@ -64,12 +64,12 @@ async fn half_of_many_is_committed_first_so_that_the_other_half_is_decided_meanw
 }
 
 #[tokio::test]
-async fn on_this_machine_less_is_halved_and_more_is_not() {
-    for (calls, commits) in [(31, vec![31]), (64, vec![32, 32]), (200, vec![200])] {
+async fn on_this_machine_nothing_is_halved() {
+    for calls in [64, 200] {
         let journal = MemoryJournal::new();
         journal.set_limits(Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: true });
         let world = World::with(journal, |_| {}).await;
-        assert_eq!(commits_of(&world, calls).await, commits);
+        assert_eq!(commits_of(&world, calls).await, [usize::from(calls)]);
     }
 }
 

@@ -8,6 +8,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use leasehold_api::{EPOCH_HEADER, ErrorCode, PROBLEM_CONTENT_TYPE, Problem};
+use leasehold_node::Left;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -138,7 +139,8 @@ where
     S: AsyncRead + AsyncWrite + Moves + Unpin + Send + 'static,
 {
     let drain = app.drain.clone();
-    let Some(beside) = app.handle.beside_the_loop() else {
+    // Without a descriptor for its line it is served where nothing gets stuck.
+    let Some((line, beside)) = socket.line().ok().zip(app.handle.beside_the_loop()) else {
         return grpc::serve_connection(socket, app, activity, drain).await;
     };
     let serve = async move {
@@ -147,7 +149,10 @@ where
             Err(error) => debug!(%error, "a connection could not be moved"),
         }
     };
-    beside.run(serve).await;
+    if beside.run(serve).await == Left::Stuck {
+        // Its client comes back, is served by a worker, and is told that nothing moves (N5).
+        line.cut();
+    }
 }
 
 /// A change of the active node closes no HTTP/1 connection: a client whose request is on its way would be left without an

@@ -1,8 +1,8 @@
 //! Connections that go over to another runtime. A socket belongs to the runtime that made it, which is told by the kernel when
 //! there is something to read.
 
-use std::io;
 use std::os::fd::AsFd as _;
+use std::{io, net};
 
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
@@ -14,6 +14,24 @@ pub(crate) trait Moves {
     /// # Errors
     /// The process has no file descriptor left, even for a moment, or the runtime is about to end.
     fn arrive(&mut self) -> io::Result<()>;
+
+    /// A way to end the connection while nobody can use it.
+    ///
+    /// # Errors
+    /// The process has no file descriptor left.
+    fn line(&self) -> io::Result<Line>;
+}
+
+/// The line of a connection, to be cut from another thread than that on which it is served.
+#[derive(Debug)]
+pub(crate) struct Line(net::TcpStream);
+
+impl Line {
+    /// The other end hears that it is over. Nothing is said: whoever could say something is stuck.
+    pub(crate) fn cut(&self) {
+        // One that is gone already is as good.
+        drop(self.0.shutdown(net::Shutdown::Both));
+    }
 }
 
 impl Moves for TcpStream {
@@ -22,11 +40,19 @@ impl Moves for TcpStream {
         *self = Self::from_std(same.into())?;
         Ok(())
     }
+
+    fn line(&self) -> io::Result<Line> {
+        Ok(Line(self.as_fd().try_clone_to_owned()?.into()))
+    }
 }
 
 impl Moves for TlsStream<TcpStream> {
     fn arrive(&mut self) -> io::Result<()> {
         self.get_mut().0.arrive()
+    }
+
+    fn line(&self) -> io::Result<Line> {
+        self.get_ref().0.line()
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use leasehold_journal::MemoryJournal;
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
-use leasehold_types::{LeaseId, ids};
+use leasehold_server::RawConfig;
+use leasehold_types::{Durability, LeaseId, ids};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
@@ -84,6 +86,37 @@ pub(crate) fn acquire(id: u64, resource: &str, lease: [u8; 16], wait_ms: u64) ->
 
 pub(crate) fn release(id: u64, lease: [u8; 16]) -> pb::Request {
     pb::Request { id, ask: Some(Ask::Release(pb::StreamRelease { lease_id: lease.to_vec().into() })) }
+}
+
+/// Its connection is served on the loop's thread, which a disk that hangs blocks: nobody could tell it anything there (N5).
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn behind_a_disk_that_hangs_a_stream_is_ended_and_whoever_comes_back_is_told() {
+    let journal = MemoryJournal::with_durability(Durability::Durable);
+    let fixture = Fixture::over(journal.clone(), RawConfig::default()).await;
+    let (mut stream, opened) = Stream::open(&fixture, "0123456789abcdef").await;
+    journal.set_stuck(true);
+    let lease = ids::random();
+    stream.send(vec![acquire(1, "r", lease, 0)]);
+    let ended = stream.next_or_end().await;
+    assert!(!matches!(ended, Ok(Some(_))), "nothing is told of what is not durable: {ended:?}");
+    let refused = Stream::try_open(&fixture, "0123456789abcdef").await.map(|_| ()).unwrap_err();
+    assert_eq!(refused.code(), Code::Unavailable);
+    assert!(refused.message().contains("no commit has made progress"), "{refused:?}");
+
+    journal.set_stuck(false);
+    let resumed = async {
+        loop {
+            if let Ok(resumed) = Stream::try_open(&fixture, "0123456789abcdef").await {
+                return resumed;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    let (mut stream, again) =
+        tokio::time::timeout(Duration::from_secs(10), resumed).await.expect("it moves again");
+    assert_eq!(again.session_id, opened.session_id);
+    stream.send(vec![acquire(1, "r", lease, 0)]);
+    assert!(matches!(&stream.outcomes(1).await[..], [Outcome::Granted(_)]), "the same id, the same grant");
 }
 
 #[tokio::test]

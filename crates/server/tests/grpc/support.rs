@@ -22,13 +22,15 @@ impl Fixture {
     }
 
     pub(crate) async fn with(raw: RawConfig) -> Self {
+        Self::over(MemoryJournal::with_durability(Durability::Durable), raw).await
+    }
+
+    /// A server over this journal, which is its own.
+    pub(crate) async fn over(journal: MemoryJournal, raw: RawConfig) -> Self {
         let data = tempfile::tempdir().unwrap();
         let raw = RawConfig { listen: Some("127.0.0.1:0".into()), data: Some(data.path().into()), ..raw };
-        let components = Components {
-            journal: Arc::new(MemoryJournal::with_durability(Durability::Durable)),
-            clock: Arc::new(RealClock),
-            log: LogSink::none(),
-        };
+        let components =
+            Components { journal: Arc::new(journal), clock: Arc::new(RealClock), log: LogSink::none() };
         let server = Server::start(raw.resolve().unwrap(), components).await.unwrap();
         Self { server, _data: data }
     }
