@@ -2,7 +2,7 @@
 
 use super::Entry;
 
-/// How many shards there are: so many that giving one of them more buckets takes microseconds, also with millions of ids.
+/// How many shards there are: so many that giving one of them more buckets stalls nobody, also with millions of ids.
 pub(super) const SHARD_BITS: u32 = 10;
 
 /// Entries of a bucket: one line of a processor's cache.
