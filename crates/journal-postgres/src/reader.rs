@@ -134,7 +134,7 @@ impl Reader for PostgresReader {
     async fn head(&mut self) -> Result<Head, ReadError> {
         let name = self.connector.config.name.clone();
         let rows = self.read(sql::HEAD, &[&name]).await?;
-        let row = rows.first().ok_or_else(|| unavailable(Trouble::NoTable))?;
+        let row = rows.first().ok_or(ReadError::NotFounded)?;
         let damaged =
             ReadError::Corrupt { place: "head".to_owned(), detail: "a column has a wrong length".into() };
         head_of(row).ok_or(damaged)

@@ -434,6 +434,9 @@ pub enum ReadError {
     /// The engine does not answer; try again.
     #[error("journal unavailable: {0}")]
     Unavailable(String),
+    /// The engine answers, and holds no journal of this name.
+    #[error("nobody has founded this journal yet")]
+    NotFounded,
     /// The record is damaged.
     #[error("journal corrupt: {place}: {detail}")]
     Corrupt {

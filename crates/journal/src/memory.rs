@@ -198,6 +198,11 @@ impl MemoryJournal {
         self.lock().record.lose_after(slot);
     }
 
+    /// Drops the whole journal, as an engine that was emptied.
+    pub fn lose_everything(&self) {
+        self.lock().record.lose_everything();
+    }
+
     fn lock(&self) -> MutexGuard<'_, Shared> {
         self.shared.lock().expect("no code panics while it holds the record")
     }

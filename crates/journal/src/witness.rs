@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 
 use crate::lines::{Lines, LinesError, seal};
-use crate::{Hash, OpenError, Opened, ReadError, Slots, Tail};
+use crate::{Hash, OpenError, Opened, ReadError, Reader, Slots, Tail};
 
 const TITLE: &str = "leasehold witness";
 const VERSION: u32 = 1;
@@ -105,16 +105,23 @@ impl Sighting {
         witness: &Witness,
         directory: Option<Directory>,
     ) -> Result<Self, ReadError> {
-        let slot = witness.tail.slot;
-        let mut hash_there = (slot == opened.tail.slot).then_some(opened.tail.hash);
-        if slot > Slot(0) && slot < opened.tail.slot {
-            hash_there = match opened.reader.slots(slot).await? {
-                Slots::Found(found) => found.first().map(|committed| committed.hash),
-                Slots::Compacted { .. } => None,
-            };
-        }
+        let hash_there = Self::hash_at(witness.tail.slot, opened.tail, &mut *opened.reader).await?;
         let epoch = Epoch(opened.epoch.0.saturating_sub(1));
         Ok(Self { cluster: opened.cluster, epoch, tail: opened.tail, hash_there, directory })
+    }
+
+    /// The hash at this slot of a journal with this tail; `None` when it was compacted away or is past the tail.
+    ///
+    /// # Errors
+    /// The slot could not be read.
+    pub async fn hash_at(slot: Slot, tail: Tail, reader: &mut dyn Reader) -> Result<Option<Hash>, ReadError> {
+        if slot >= tail.slot || slot == Slot(0) {
+            return Ok((slot == tail.slot).then_some(tail.hash));
+        }
+        Ok(match reader.slots(slot).await? {
+            Slots::Found(found) => found.first().map(|committed| committed.hash),
+            Slots::Compacted { .. } => None,
+        })
     }
 }
 
@@ -126,7 +133,11 @@ impl Witness {
     pub fn check(&self, now: &Sighting) -> Result<(), OpenError> {
         let seen = self.tail;
         let what = if self.cluster != now.cluster {
-            format!("this node belongs to cluster {}, the journal to cluster {}", self.cluster, now.cluster)
+            return Err(OpenError::Regressed(format!(
+                "this node belongs to cluster {}, the journal to cluster {}; {MIXED_UP}. If it is the same \
+                 journal, made anew: {ADVICE}",
+                self.cluster, now.cluster
+            )));
         } else if now.tail.slot < seen.slot {
             format!("it ends at slot {}, but slot {} was already committed", now.tail.slot, seen.slot)
         } else if now.hash_there.is_some_and(|hash| hash != seen.hash) {
@@ -139,6 +150,37 @@ impl Witness {
             return Ok(());
         };
         Err(OpenError::Regressed(format!("{what}; {ADVICE}")))
+    }
+
+    /// Compares the largest token that was seen with the largest in the journal: where the witness's slot was compacted away,
+    /// this is what is left to compare.
+    ///
+    /// # Errors
+    /// [`OpenError::Regressed`], saying what happened and what to do.
+    pub fn check_token(&self, last_token: u64) -> Result<(), OpenError> {
+        match self.token.map(FencingToken::get).filter(|seen| last_token < *seen) {
+            Some(seen) => Err(OpenError::Regressed(format!(
+                "its largest token is {last_token}, but token {seen} was already given out; {ADVICE}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a journal that shows less than was seen may only lag behind it, as a member of an engine can.
+    pub fn may_still_come(&self, now: &Sighting) -> bool {
+        self.cluster == now.cluster
+            && now.hash_there.is_none_or(|hash| hash == self.tail.hash)
+            && (now.tail.slot < self.tail.slot || now.epoch < self.epoch)
+    }
+
+    /// What to say of an engine that holds no journal of this name at all.
+    pub fn misses_everything(&self) -> OpenError {
+        let Self { cluster, tail, .. } = self;
+        OpenError::Regressed(format!(
+            "there is none of this name, but this node has seen slot {} of cluster {cluster}; {MIXED_UP}. If they do, it \
+             is gone: bring the engine's data back, or restore a backup with `leasehold restore`",
+            tail.slot
+        ))
     }
 
     /// Whether what was seen has been given up by an operator's `recover`: the journal is of a later generation, and every
@@ -235,6 +277,9 @@ impl Directory {
         Ok(Some(Self { host, inode, born }))
     }
 }
+
+/// What an operator should look at before believing that a journal is gone.
+const MIXED_UP: &str = "see that --journal, --cluster and --data belong together";
 
 /// What an operator can do about a regressed journal.
 const ADVICE: &str = "fencing tokens could be given out twice, so nothing is served. If the newer journal still \

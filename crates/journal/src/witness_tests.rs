@@ -48,6 +48,23 @@ fn every_kind_of_loss_is_named_with_advice() {
 }
 
 #[test]
+fn what_is_less_may_still_come_and_what_is_other_never_does() {
+    let short = Tail { slot: Slot(9), hash: Hash([9; 32]) };
+    let less = Sighting { tail: short, hash_there: None, ..sighting() };
+    assert!(witness().may_still_come(&less));
+    assert!(witness().may_still_come(&Sighting { epoch: Epoch(3), ..sighting() }));
+    assert!(!witness().may_still_come(&Sighting { cluster: ClusterId::from_bytes([2; 16]), ..less }));
+    let other = Sighting { epoch: Epoch(3), hash_there: Some(Hash([4; 32])), ..sighting() };
+    assert!(!witness().may_still_come(&other));
+}
+
+#[test]
+fn a_token_that_was_given_out_is_in_the_journal() {
+    assert_eq!(witness().check_token(77), Ok(()));
+    assert!(matches!(witness().check_token(76), Err(OpenError::Regressed(why)) if why.contains("token 77")));
+}
+
+#[test]
 fn a_copied_directory_is_noticed() {
     let same = sighting().directory.unwrap();
     for (other, word) in [

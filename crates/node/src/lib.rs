@@ -5,8 +5,8 @@
 //! every fact decided before them, and renewals and reads also only after a confirmation that this node is still the
 //! active one (R1).
 //!
-//! It speaks no protocol and knows no engine. Take-over by a standby is not here yet: a node opens its journal, replays,
-//! serves and stops, and what wraps that in a standby's wait goes around `running::life`.
+//! It speaks no protocol and knows no engine. On a journal of its own a node opens it, replays, serves and stops; on one that
+//! others share it stands by first, and again after it was replaced (`lives.rs`, `standby.rs`).
 //!
 //! - [`start`] opens a journal, replays it and gives a [`Running`] node.
 //! - [`Handle::submit`] brings a command to the loop and waits for its durable reply.
@@ -32,6 +32,7 @@ pub mod maintenance;
 mod node;
 mod observer;
 mod open;
+mod past;
 mod post;
 mod replay;
 mod ring;

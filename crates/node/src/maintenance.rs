@@ -95,14 +95,10 @@ pub async fn note_backup(
     let nonce = Nonce::from_bytes(random());
     let mut opened = journal.open(claim(nonce)).await?;
     let directory = directory(journal, data_dir)?;
-    let regressed = compare(data_dir, &mut opened, directory.clone()).await?;
+    let compared = compare(data_dir, &mut opened, directory.clone()).await?;
     let replay = replay_all(&mut opened).await?;
     let (format, generation) = (replay.state.format(), replay.state.generation());
-    if let Some((witness, error)) = regressed
-        && !witness.is_given_up_by(generation, replay.state.recovered_above())
-    {
-        return Err(error.into());
-    }
+    compared.given_up_by(&replay.state)?;
     let seen = Seen { token: replay.state.last_token(), generation, nonce };
     let reply = carry_out(Command::NoteBackup(operator), replay, &mut opened, nonce, clock).await?;
     store_witness(data_dir, &witness_of(&opened, directory, seen))?;

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use leasehold_core::{ClusterSecret, LockTable, Settings};
+use leasehold_core::{ClusterSecret, Journaled, LockTable, Settings};
 use leasehold_journal::{Claim, Directory, Journal, OpenError, Opened, Sighting, Witness, Writer};
 use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
@@ -45,12 +45,9 @@ pub(crate) async fn make_ready(
 ) -> Result<Ready, StartError> {
     let Node { config, journal, clock, observer, .. } = node;
     let directory = directory(&**journal, &config.data_dir)?;
-    let regressed = compare(&config.data_dir, &mut opened, directory.clone()).await?;
+    let compared = compare(&config.data_dir, &mut opened, directory.clone()).await?;
     let warm = replay(config, &mut opened, warm).await?;
-    if let Some((witness, error)) = regressed {
-        if !warm.gives_up(&witness) {
-            return Err(error.into());
-        }
+    if let Some(error) = compared.given_up_by(warm.state())? {
         observer.trouble("a recovery has given up what this node had seen", &error.to_string());
     }
     let Warm { replay, ring, .. } = warm;
@@ -102,16 +99,39 @@ pub(crate) async fn make_ready(
     Ok(Ready { desk, writer: opened.writer, keepers })
 }
 
-/// Compares the journal with what this node has seen of it; what does not fit is given back, since only a replay tells
-/// whether it was given up.
+/// Compares the journal with what this node has seen of it.
 pub(crate) async fn compare(
     data_dir: &Path,
     opened: &mut Opened,
     directory: Option<Directory>,
-) -> Result<Option<(Witness, OpenError)>, StartError> {
-    let Some(witness) = load_witness(data_dir)? else { return Ok(None) };
+) -> Result<Compared, StartError> {
+    let Some(witness) = load_witness(data_dir)? else { return Ok(Compared(None)) };
     let sighting = Sighting::of(opened, &witness, directory).await?;
-    Ok(witness.check(&sighting).err().map(|error| (witness, error)))
+    let fits = witness.check(&sighting);
+    Ok(Compared(Some((witness, fits))))
+}
+
+/// What this node has seen of a journal, if anything, and whether the journal still has it, as far as can be told before it was
+/// replayed.
+#[must_use]
+pub(crate) struct Compared(Option<(Witness, Result<(), OpenError>)>);
+
+impl Compared {
+    /// Only a replay tells the rest: whether the tokens are there, and whether what does not fit was given up by a recovery.
+    /// Gives what did not fit, and was.
+    ///
+    /// # Errors
+    /// [`OpenError::Regressed`]: it was not given up.
+    pub(crate) fn given_up_by(self, state: &Journaled) -> Result<Option<OpenError>, OpenError> {
+        let Some((witness, fits)) = self.0 else { return Ok(None) };
+        match fits.and_then(|()| witness.check_token(state.last_token())) {
+            Ok(()) => Ok(None),
+            Err(error) if witness.is_given_up_by(state.generation(), state.recovered_above()) => {
+                Ok(Some(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
 }
 
 /// What becomes the nodes' secret if they have none yet.

@@ -65,7 +65,7 @@ impl StartError {
     pub(crate) fn passes(&self) -> bool {
         match self {
             Self::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_)) => true,
-            Self::Read(ReadError::Unavailable(_) | ReadError::Replaced) => true,
+            Self::Read(ReadError::Unavailable(_) | ReadError::NotFounded | ReadError::Replaced) => true,
             Self::Open(_) | Self::Read(ReadError::Corrupt { .. }) => false,
             Self::Witness(_) | Self::Refused(_) | Self::Thread(_) | Self::Died => false,
         }

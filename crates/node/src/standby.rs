@@ -4,14 +4,15 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use leasehold_journal::{Claim, Head, OpenError, Opened, ReadError, Reader, Witness};
+use leasehold_journal::{Claim, Head, OpenError, Opened, ReadError, Reader};
 use leasehold_types::ids::random;
-use leasehold_types::{Durability, Epoch, FencingToken, Nonce};
+use leasehold_types::{Durability, Epoch, Nonce};
 
 use crate::config::{LOOK, STALL, SharedJournal, WITNESS_EVERY};
 use crate::keepers::{load_witness, store_witness};
 use crate::node::Node;
 use crate::open::claim;
+use crate::past::{Past, Shown};
 use crate::shared::Shared;
 use crate::vigil::Vigil;
 use crate::warm::Warm;
@@ -40,7 +41,7 @@ pub(crate) struct Standby<'a> {
     shared: Option<Arc<Shared>>,
     reader: Option<Box<dyn Reader>>,
     warm: Option<Warm>,
-    witness: Option<Witness>,
+    past: Past,
     next_witness: Duration,
     /// What the journal keeps, once it has said so.
     durability: Option<Durability>,
@@ -53,34 +54,41 @@ impl<'a> Standby<'a> {
         settings: &'a SharedJournal,
         own: Option<Nonce>,
     ) -> Result<Self, StartError> {
-        let witness = load_witness(&node.config.data_dir)?;
+        let past = Past::new(load_witness(&node.config.data_dir)?);
         Ok(Self {
             node,
             vigil: Vigil::new(settings.patience, own, chance()),
             shared: None,
             reader: None,
             warm: None,
-            witness,
+            past,
             next_witness: Duration::ZERO,
             durability: None,
         })
     }
 
-    /// The first look of a node that has just started; founds the journal if nobody has.
+    /// The first look of a node that has just started; founds the journal if nobody has, and this node has never seen it.
     ///
     /// # Errors
-    /// The journal can neither be read nor founded.
+    /// The journal can neither be read nor founded, or it is gone.
     pub(crate) async fn begin(&mut self) -> Result<Option<Turn>, StartError> {
         match self.look().await {
             // After a resignation it is its turn already: a node that is started again alone serves at once.
             Ok(()) => self.take_turn().await,
-            // Perhaps nobody has founded it: claiming epoch 0 does that, and nothing else.
-            Err(StartError::Read(ReadError::Unavailable(_))) => match self.claim(Epoch(0)).await {
-                Ok(turn) => Ok(Some(turn)),
-                Err(OpenError::LostDuel(_)) => self.look().await.map(|()| None),
-                Err(error) => Err(error.into()),
+            Err(StartError::Read(ReadError::NotFounded)) => match self.past.gone() {
+                Some(gone) => Err(gone.into()),
+                None => self.found().await,
             },
             Err(error) => Err(error),
+        }
+    }
+
+    /// Claiming epoch 0 founds a journal, and does nothing else.
+    async fn found(&mut self) -> Result<Option<Turn>, StartError> {
+        match self.claim(Epoch(0)).await {
+            Ok(turn) => Ok(Some(turn)),
+            Err(OpenError::LostDuel(_)) => self.look().await.map(|()| None),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -139,34 +147,42 @@ impl<'a> Standby<'a> {
             Some(reader) => reader,
             None => self.within(self.node.journal.reader()).await.ok_or_else(no_answer)??,
         };
-        let head = self.within(reader.head()).await.ok_or_else(no_answer)??;
+        let head = self.within(reader.head()).await.ok_or_else(no_answer)?;
+        if head == Err(ReadError::NotFounded) {
+            self.past.hold_to_nothing(self.now())?;
+        }
+        let head = head?;
         let mut warm = match self.warm.take() {
             Some(warm) => warm,
             None => Warm::load(&self.node.config, &mut *reader).await?,
         };
-        // A head behind what was replayed is shown by engines that lost writes, and by members of one that lag: which
-        // it is, only a claim can tell, and it does (J9).
-        let follows = warm.follow_recovered(head.cluster, head.tail, &mut *reader).await;
-        let passes = follows.as_ref().err().is_none_or(StartError::passes);
-        (self.warm, self.reader) = (Some(warm), follows.is_ok().then_some(reader));
-        if !passes {
-            return follows;
+        let shown = match warm.follow_recovered(head.cluster, head.tail, &mut *reader).await {
+            Ok(()) => self.past.hold(&head, &mut warm, &mut *reader, self.now()).await,
+            Err(error) => Err(error),
+        };
+        let passes = shown.as_ref().err().is_none_or(StartError::passes);
+        // Another member of the engine may show what this one does not.
+        (self.warm, self.reader) = (Some(warm), matches!(shown, Ok(Shown::All)).then_some(reader));
+        if passes {
+            if self.durability.is_none() {
+                let durability = self.within(self.node.journal.durability()).await;
+                self.durability = Some(durability.ok_or_else(no_answer)??);
+            }
+            self.saw(head, shown.as_ref().ok())?;
         }
-        if self.durability.is_none() {
-            let durability = self.within(self.node.journal.durability()).await;
-            self.durability = Some(durability.ok_or_else(no_answer)??);
-        }
-        self.saw(head)?;
-        follows
+        shown.map(drop)
     }
 
-    /// Notes a head that was seen. Only a changed one is a sign of life.
-    fn saw(&mut self, head: Head) -> Result<(), StartError> {
+    /// Notes a head that was seen, and how much of the past it shows, if that was found out. Only a changed head is a sign of
+    /// life.
+    fn saw(&mut self, head: Head, shown: Option<&Shown>) -> Result<(), StartError> {
         let now = self.now();
         self.vigil.saw(head, now, chance());
         let Some(warm) = &self.warm else { return Ok(()) };
         let resigned = warm.replay.resigned == Some(head.epoch);
-        let active = warm.active_of(&head).filter(|_| !resigned).map(|took_over| Active {
+        // Nothing is passed on to a node that serves less than was seen here: it may give tokens a second time.
+        let less = shown.and_then(Shown::less);
+        let active = warm.active_of(&head).filter(|_| !resigned && less.is_none()).map(|took_over| Active {
             epoch: took_over.epoch,
             node: took_over.node.as_ref().into(),
             url: took_over.url.as_ref().into(),
@@ -181,38 +197,22 @@ impl<'a> Standby<'a> {
         if is_new {
             self.node.seat.enter(Arc::clone(shared));
         }
+        shared.set_trouble(less.map(ToString::to_string));
         self.node.seat.set_active(active);
-        if now >= self.next_witness {
+        if now >= self.next_witness && matches!(shown, Some(Shown::All)) {
             self.next_witness = now + WITNESS_EVERY;
-            self.bear_witness(head)?;
+            self.bear_witness(&head)?;
         }
         Ok(())
     }
 
-    /// What a standby has seen counts as much as what an active node has (J9). A witness that has seen more is left
-    /// alone: the next claim is held to it.
-    fn bear_witness(&mut self, head: Head) -> Result<(), StartError> {
-        let Some(warm) = &self.warm else { return Ok(()) };
-        let known = self.witness.as_ref();
-        let knows_more =
-            |known: &Witness| known.cluster != head.cluster || known.tail.slot >= warm.tail().slot;
-        if known.is_some_and(|known| knows_more(known) && !warm.gives_up(known)) {
-            return Ok(());
+    /// What a standby has seen counts as much as what an active node has (J9).
+    fn bear_witness(&mut self, head: &Head) -> Result<(), StartError> {
+        let grown = self.warm.as_ref().and_then(|warm| self.past.grown(head, warm));
+        if let Some(witness) = grown {
+            store_witness(&self.node.config.data_dir, &witness)?;
+            self.past.remember(witness);
         }
-        let token = FencingToken::new(warm.replay.state.last_token()).ok();
-        let token = token.max(known.and_then(|known| known.token));
-        let epoch = known.map_or(head.epoch, |known| known.epoch.max(head.epoch));
-        let witness = Witness {
-            cluster: head.cluster,
-            tail: warm.tail(),
-            epoch,
-            token,
-            directory: None,
-            generation: Some(warm.state().generation()),
-            claimed: None,
-        };
-        store_witness(&self.node.config.data_dir, &witness)?;
-        self.witness = Some(witness);
         Ok(())
     }
 

@@ -10,6 +10,7 @@ mod node {
     mod handing_over;
     mod hindered;
     mod lanes;
+    mod past;
     mod recovered;
     mod restart;
     mod silence;

@@ -46,11 +46,8 @@ impl Site {
         }
         let mut reader = self.journal.reader().await?;
         match reader.head().await {
-            Err(ReadError::Unavailable(why)) if self.is_remote => match reader.snapshot().await {
-                // The engine answers: it is the journal that is missing.
-                Ok(_) => missing(self.journal.kind().to_owned()),
-                Err(_) => Err(OpenError::Unavailable(why).into()),
-            },
+            Err(ReadError::NotFounded) => missing(self.journal.kind().to_owned()),
+            Err(ReadError::Unavailable(why)) if self.is_remote => Err(OpenError::Unavailable(why).into()),
             // What else is wrong with it is told, or mended, by what was asked for.
             _ => Ok(reader),
         }

@@ -44,11 +44,14 @@ impl World {
         match seen {
             Ok(()) => {}
             // Perhaps nobody has founded it.
-            Err(StartError::Read(ReadError::Unavailable(_))) if self.engine.tail().slot == Slot(0) => {
+            Err(StartError::Read(ReadError::Unavailable(_) | ReadError::NotFounded))
+                if self.engine.tail().slot == Slot(0) =>
+            {
                 self.claim(ix, Epoch(0));
             }
             Err(
-                StartError::Open(OpenError::Unavailable(_)) | StartError::Read(ReadError::Unavailable(_)),
+                StartError::Open(OpenError::Unavailable(_))
+                | StartError::Read(ReadError::Unavailable(_) | ReadError::NotFounded),
             ) => {
                 self.standby(ix).vigil.saw_nothing(chance);
             }

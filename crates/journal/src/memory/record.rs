@@ -222,7 +222,7 @@ impl Record {
 
     pub(super) fn head(&self) -> Result<Head, ReadError> {
         let (Some(cluster), Some(holder)) = (self.cluster, self.holder) else {
-            return Err(ReadError::Unavailable("nobody has founded this journal yet".to_owned()));
+            return Err(ReadError::NotFounded);
         };
         Ok(Head { cluster, epoch: holder.epoch, nonce: holder.nonce, tail: self.tail(), beat: self.beat })
     }
@@ -247,5 +247,9 @@ impl Record {
 
     pub(super) fn lose_after(&mut self, slot: Slot) {
         self.slots.retain(|committed| committed.batch.slot <= slot);
+    }
+
+    pub(super) fn lose_everything(&mut self) {
+        *self = Self::new(self.defect);
     }
 }

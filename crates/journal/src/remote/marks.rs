@@ -63,8 +63,7 @@ pub fn pointer_of([identity, pointer]: [Value<'_>; 2]) -> Result<Option<Pointer>
 /// # Errors
 /// There is no journal yet, or a part of it is damaged.
 pub fn head_of([identity, epoch, tail, beat]: [Value<'_>; 4]) -> Result<Head, ReadError> {
-    let nobody = || ReadError::Unavailable("nobody has founded this journal yet".to_owned());
-    let cluster = identity_of(identity).ok_or_else(nobody)?.cluster;
+    let cluster = identity_of(identity).ok_or(ReadError::NotFounded)?.cluster;
     let holder = epoch.and_then(|bytes| Holder::decode(bytes)).ok_or_else(|| damaged("epoch"))?;
     let tail = tail.and_then(|bytes| decode_tail(bytes)).ok_or_else(|| damaged("tail"))?;
     let beat = beat.and_then(|bytes| decode_number(bytes)).unwrap_or(0);
@@ -99,7 +98,7 @@ mod tests {
         assert_eq!(Marks::of([Some(&filling), Some(&low), Some(&tail)]), Ok(None));
         let marks = Marks { low: 0, tail: Tail::default() };
         assert_eq!(Marks::of([Some(&whole), Some(&low), Some(&tail)]), Ok(Some(marks)));
-        assert!(matches!(head_of([None, None, None, None]), Err(ReadError::Unavailable(_))));
+        assert_eq!(head_of([None, None, None, None]), Err(ReadError::NotFounded));
         assert_eq!(pointer_of([Some(&whole), Some(&Bytes::new())]), Ok(None));
     }
 

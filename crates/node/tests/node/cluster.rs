@@ -215,6 +215,17 @@ impl Cluster {
         }
     }
 
+    /// Lets time pass until a node that is no member has stopped; why it did.
+    pub(super) async fn pass_until_stopped(&self, mut stopping: Member) -> StopReason {
+        loop {
+            tokio::select! {
+                biased;
+                reason = stopping.stopped() => return reason,
+                () = tokio::time::sleep(Duration::from_millis(1)) => self.step().await,
+            }
+        }
+    }
+
     /// Who is active, by place; panics when there are two.
     pub(super) fn active(&self) -> Option<usize> {
         let live = |member: &&Member| !member.clock.is_frozen() && member.is_active();

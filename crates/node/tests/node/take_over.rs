@@ -213,17 +213,8 @@ async fn a_standby_halts_when_the_engine_has_lost_what_it_followed() {
     cluster.pass(300).await;
     let killed = cluster.kill(0);
     cluster.journal.lose_after(Slot(3));
-    let mut halting = cluster.members.remove(0);
-    let time = std::sync::Arc::clone(&cluster.time);
-    let reason = loop {
-        tokio::select! {
-            biased;
-            reason = halting.stopped() => break reason,
-            () = tokio::time::sleep(std::time::Duration::from_millis(1)) => {
-                time.advance(std::time::Duration::from_millis(50));
-            }
-        }
-    };
+    let halting = cluster.members.remove(0);
+    let reason = cluster.pass_until_stopped(halting).await;
     let StopReason::Halted(message) = reason else { panic!("{reason:?}") };
     assert!(message.contains("regressed") && message.contains("leasehold recover"), "{message}");
     drop(killed);
