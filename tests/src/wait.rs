@@ -44,13 +44,16 @@ impl Stopwatch {
 }
 
 /// Checks what was measured against what is promised. By hand (`LEASEHOLD_STRICT`) every single measurement is held to
-/// it. In the test run, beside other tests on the same two cores, the best one is, and none may be many times as long.
+/// it. In the test run, beside other tests on the same two cores, most of them are, and none may be many times as long.
 pub fn hold_to(promised: Duration, measured: &[Duration]) {
     let within = |time: &Duration| *time <= promised;
     let bearable = 10 * promised.max(Duration::from_secs(1));
     let kept = match std::env::var_os("LEASEHOLD_STRICT") {
         Some(_) => measured.iter().all(within),
-        None => measured.iter().any(within) && measured.iter().all(|time| *time <= bearable),
+        None => {
+            let in_time = measured.iter().filter(|time| within(time)).count();
+            2 * in_time > measured.len() && measured.iter().all(|time| *time <= bearable)
+        }
     };
     assert!(kept, "promised within {promised:?}, measured {measured:?}");
 }

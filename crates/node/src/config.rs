@@ -116,6 +116,9 @@ pub(crate) const TAKE_MOST: u64 = 4_096;
 /// commit takes longer than deciding all of them.
 pub(crate) const HALVED: usize = 128;
 
+/// Commits of an engine that take this long are not halved: about what telling, asking again and deciding take for 256 callers.
+pub(crate) const LONG_COMMIT: Duration = Duration::from_millis(1);
+
 /// Facts of passing time in one batch: a mass expiry is spread over many commits, between which renewals get through
 /// (N4).
 pub const TICK_MOST: usize = 1_024;

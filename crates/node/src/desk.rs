@@ -11,7 +11,7 @@ use leasehold_types::TenantName;
 use tokio::sync::mpsc;
 
 use crate::cell::Asker;
-use crate::config::{ANNOUNCE_EVERY, HALVED, HEARTBEAT, TAKE_MOST, TICK_MOST};
+use crate::config::{ANNOUNCE_EVERY, HALVED, HEARTBEAT, LONG_COMMIT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
@@ -44,6 +44,8 @@ pub(crate) struct Desk {
     /// The newest work with the journal.
     settled: Option<Settled>,
     alarm: Option<(Duration, Sleep)>,
+    /// How long commits take, the newest counting most.
+    commits_take: Duration,
     next_heartbeat: Duration,
     next_announcement: Duration,
     is_closing: bool,
@@ -100,6 +102,7 @@ impl Desk {
             turns,
             settled: None,
             alarm: None,
+            commits_take: Duration::ZERO,
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
             is_closing: false,
@@ -141,10 +144,14 @@ impl Desk {
     /// answered by one commit ask again all at once; then everybody stands still while somebody works, for ever: the engine
     /// while the loop decides, the loop while the engine commits.
     ///
+    /// Commits that take long are another matter: two of them, one after the other, take longer than one and all that is done
+    /// between two, and cost the engine twice.
+    ///
     /// Time has to wait for the other half, in which there may be a renewal; so there are never two in succession.
     pub(crate) fn half_round(&mut self, first: Option<Message>) {
         let waiting = self.shared.queued();
-        if self.was_half || waiting < HALVED || !self.state.is_idle() {
+        let is_worth_it = waiting >= HALVED && self.commits_take < LONG_COMMIT;
+        if self.was_half || !is_worth_it || !self.state.is_idle() {
             return self.round(first);
         }
         self.was_half = true;

@@ -46,6 +46,9 @@ impl Desk {
     pub(crate) fn settle(&mut self, slot: Option<Slot>, began: Duration, ended: Duration) {
         self.settled = Some(Settled { slot, began, ended });
         self.has_news = true;
+        if slot.is_some() {
+            self.commits_take = (7 * self.commits_take + ended.saturating_sub(began)) / 8;
+        }
     }
 
     /// Shows a commit to watchers and observers.

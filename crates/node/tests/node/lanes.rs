@@ -64,6 +64,24 @@ async fn half_of_many_is_committed_first_so_that_the_other_half_is_decided_meanw
 }
 
 #[tokio::test]
+async fn where_commits_take_long_nothing_is_halved() {
+    let world = World::new().await;
+    world.journal.set_paused(true);
+    let mut lane = world.handle.lane();
+    lane.send([(0, acquire("slow", 254))]);
+    world.settle().await;
+    world.clock.pass(100).await;
+    world.journal.set_paused(false);
+    answered(&mut lane, 1).await;
+    lane.send([(1, release(254))]);
+    answered(&mut lane, 1).await;
+    let before = world.seen.batches.lock().unwrap().len();
+    lane.send((0..200).map(|tag| (tag, acquire(&format!("r{tag}"), tag + 1))));
+    answered(&mut lane, 200).await;
+    assert_eq!(world.seen.batches.lock().unwrap()[before..], [200]);
+}
+
+#[tokio::test]
 async fn on_this_machine_nothing_is_halved() {
     for calls in [64, 200] {
         let journal = MemoryJournal::new();
