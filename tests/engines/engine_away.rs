@@ -36,7 +36,7 @@ fn drill(kind: Kind, how: How) {
     let name = format!("{}-{}", kind.name(), how.name());
     let Drill { mut seed, .. } = Drill::begin("engine-away", &name, 1);
     let engine = Engine::start(kind);
-    let cluster = Cluster::start(Program::Leasehold, vec![engine.url()]);
+    let cluster = Cluster::start(Program::Leasehold, vec![engine.url(); 2]);
     let (history, nodes) = (History::new(), cluster.addresses());
     let mut client = Client::new(&history, &nodes, 0);
     client.keep("before", &seed.uuid());
@@ -93,8 +93,18 @@ fn redis_frozen() {
 }
 
 #[test]
+fn redis_dead() {
+    drill(Kind::Redis, How::Dead);
+}
+
+#[test]
 fn zookeeper_frozen() {
     drill(Kind::Zookeeper, How::Frozen);
+}
+
+#[test]
+fn zookeeper_dead() {
+    drill(Kind::Zookeeper, How::Dead);
 }
 
 /// A node that is started without an engine either waits for it or says what it misses; it never serves.

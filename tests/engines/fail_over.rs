@@ -48,7 +48,10 @@ fn postgres_async() {
         for index in 0..cluster.len() {
             let status = until("a node to halt", PATIENCE, || cluster.node_mut(index).ended());
             let log = cluster.node(index).log();
-            assert!(!status.success() && log.contains("recover"), "it says what to do: {status} {log}");
+            assert!(
+                status.code() == Some(78) && log.contains("recover"),
+                "it says what to do, and is not started again: {status} {log}"
+            );
         }
         recover(&url, &cluster, 0);
         cluster.start_node(0);

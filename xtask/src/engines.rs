@@ -51,7 +51,7 @@ const DRILLS: &[Drill] = &[
     Drill {
         name: "engine-away",
         about: "the engine is frozen or dead for ten seconds",
-        engines: "postgres-frozen postgres-dead etcd-frozen etcd-dead redis-frozen zookeeper-frozen",
+        engines: "postgres-frozen postgres-dead etcd-frozen etcd-dead redis-frozen redis-dead zookeeper-frozen zookeeper-dead",
     },
 ];
 

@@ -9,7 +9,7 @@
 //! slot before, and writes only then. Redis runs one script at a time.
 //!
 //! What it does: notices a Redis that went back. Every call looks at the tail; one that is not ours under our own epoch is
-//! [`leasehold_journal::Outcome::Failed`]. What it does not do: Sentinel, Redis Cluster's redirections, several masters.
+//! [`leasehold_journal::Outcome::Regressed`]. What it does not do: Sentinel, Redis Cluster's redirections, several masters.
 
 mod claim;
 mod client;

@@ -143,6 +143,9 @@ pub enum Outcome {
     /// The journal itself broke: a write or an fsync failed. What is durable is no longer known, and asking again could
     /// give a false yes, so this writer answers nothing else any more. Stop the process; opening anew finds out.
     Failed(String),
+    /// Our epoch is current, and yet the engine has forgotten acknowledged commits (J9). Nobody may serve this journal before an
+    /// operator has looked; the text says what to do.
+    Regressed(String),
 }
 
 /// What came of asking whether our epoch is still current (J7).

@@ -85,7 +85,7 @@ pub fn confirmed_by(beat: Outcome) -> Confirmation {
     match beat {
         Outcome::Committed => Confirmation::Current,
         Outcome::Fenced => Confirmation::Fenced,
-        Outcome::Unknown(why) | Outcome::Failed(why) => Confirmation::Unknown(why),
+        Outcome::Unknown(why) | Outcome::Failed(why) | Outcome::Regressed(why) => Confirmation::Unknown(why),
         Outcome::Conflict(_) => Confirmation::Unknown("the beat was refused".to_owned()),
     }
 }

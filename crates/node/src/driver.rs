@@ -127,6 +127,7 @@ async fn beat(desk: &mut Desk, writer: &mut dyn Writer) -> Result<(), StopReason
             Some(Outcome::Fenced) => return Err(StopReason::Fenced),
             Some(Outcome::Conflict(found)) => return Err(StopReason::Conflict(found)),
             Some(Outcome::Failed(detail)) => return Err(StopReason::JournalFailed(detail)),
+            Some(Outcome::Regressed(detail)) => return Err(StopReason::Halted(detail)),
             Some(Outcome::Unknown(detail)) => detail,
             None => "no answer in time".to_owned(),
         };

@@ -51,9 +51,9 @@ pub enum StopReason {
     /// The journal refused a batch although our epoch was current: a broken engine. The slot held this batch, if any.
     #[error("the journal broke its contract: it refused the batch after its tail, found {0:?}")]
     Conflict(Option<BatchId>),
-    /// The journal cannot be taken over, and waiting does not help: it regressed, is damaged, or was written by a newer
+    /// The journal cannot be served, and waiting does not help: it regressed, is damaged, or was written by a newer
     /// version. The message says what to do.
-    #[error("the journal cannot be taken over: {0}")]
+    #[error("the journal cannot be served: {0}")]
     Halted(String),
     /// The loop ended by a broken promise; the process should stop too.
     #[error("the loop died")]

@@ -190,6 +190,7 @@ impl State {
             Outcome::Fenced => (Next::Stop(StopReason::Fenced), attempts),
             Outcome::Conflict(found) => (Next::Stop(StopReason::Conflict(found)), attempts),
             Outcome::Failed(detail) => (Next::Stop(StopReason::JournalFailed(detail)), attempts),
+            Outcome::Regressed(detail) => (Next::Stop(StopReason::Halted(detail)), attempts),
         };
         // It stays in flight: to be tried again, or so that `stop` knows what is in doubt.
         self.flight = Some(Flight::Append { batch, body, counts, round, attempts });

@@ -392,6 +392,7 @@ fn beaten(outcome: Outcome) -> Next {
         Outcome::Fenced => Next::Stop(StopReason::Fenced),
         Outcome::Conflict(found) => Next::Stop(StopReason::Conflict(found)),
         Outcome::Failed(detail) => Next::Stop(StopReason::JournalFailed(detail)),
+        Outcome::Regressed(detail) => Next::Stop(StopReason::Halted(detail)),
         Outcome::Unknown(detail) => Next::Again(detail),
     }
 }

@@ -78,7 +78,7 @@ async fn an_engine_that_forgot_a_commit_confirms_nothing_and_takes_nothing() {
     let hash: &[u8] = &before.hash.0;
     operator.execute("DELETE FROM leasehold.slots WHERE slot = 2", &[]).await.unwrap();
     operator.execute("UPDATE leasehold.head SET tail = 1, hash = $1", &[&hash]).await.unwrap();
-    let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Failed(why) if why.contains("recover"));
+    let is_loss = |outcome: &Outcome| matches!(outcome, Outcome::Regressed(why) if why.contains("recover"));
     let beat = node.opened.writer.beat().await;
     assert!(is_loss(&beat), "{beat:?}");
     let batch = node.batch("three");

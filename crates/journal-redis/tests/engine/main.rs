@@ -65,8 +65,8 @@ async fn a_redis_that_went_back_is_noticed_by_the_next_call() {
     // As after a fail-over to a replica that had not heard of the last write.
     raw(server.url(), &["COPY", "backup", "leasehold:{main}:head", "REPLACE"]).await;
     let batch = node.batch("next");
-    assert!(matches!(node.append(&batch).await, Outcome::Failed(_)));
-    assert!(matches!(node.opened.writer.beat().await, Outcome::Failed(_)));
+    assert!(matches!(node.append(&batch).await, Outcome::Regressed(_)));
+    assert!(matches!(node.opened.writer.beat().await, Outcome::Regressed(_)));
     assert!(matches!(node.opened.writer.confirm().await, Confirmation::Unknown(_)));
     // One that has forgotten everything has forgotten our epoch too.
     raw(server.url(), &["FLUSHALL"]).await;

@@ -43,7 +43,7 @@ impl OwnTail {
 /// Our epoch is current, and yet the tail is another: the engine has forgotten commits, in a fail-over of its own or
 /// because a copy was restored under it. Says what to do.
 pub fn lost(engine: &str) -> Outcome {
-    Outcome::Failed(format!(
+    Outcome::Regressed(format!(
         "{engine} has lost acknowledged writes: the tail of the journal is not the one that was committed. If the \
          engine failed over to a copy that was behind, or was restored, stop every node of this cluster and run \
          `leasehold recover` with this node's data directory: it raises all fencing tokens above every one that was \
