@@ -91,4 +91,22 @@ fn a_journal_is_copied_to_another_engine() {
     assert!(token(&server.acquire("next")) > copied["tokenFloor"].as_u64().unwrap());
     let status = server.ask(&["status"]);
     assert_eq!((&status["journal"], &status["durability"]), (&"postgres".into(), &"durable".into()));
+    server.kill();
+
+    // Within one engine, under another name.
+    let again = |name: &str| {
+        let mut command =
+            leasehold(&["journal", "copy", "--from", engine.url(), "--to", engine.url(), "--data"]);
+        command.arg(data.path()).args(["--to-cluster", name]).args(operator);
+        command
+    };
+    let twice = json(&mut again("second"));
+    assert!(twice["tokenFloor"].as_u64() > copied["tokenFloor"].as_u64(), "{twice}");
+    let refused = again("second").output().unwrap();
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(
+        refused.status.code() == Some(1) && told.contains("not empty") && told.contains("--to-cluster"),
+        "{told}"
+    );
+    assert_eq!(again("main").output().unwrap().status.code(), Some(64), "the same journal");
 }

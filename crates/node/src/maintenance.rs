@@ -43,6 +43,25 @@ pub enum BackupNote {
     },
 }
 
+/// A data directory that no node uses as long as this lives.
+#[derive(Debug)]
+pub struct Unserved<'a> {
+    data_dir: &'a Path,
+    _lock: Option<DataLock>,
+}
+
+impl<'a> Unserved<'a> {
+    /// Keeps nodes of these journals off the data directory. The embedded journal has a lock of its own.
+    ///
+    /// # Errors
+    /// [`OpenError::InUse`] if a node has the directory; [`OpenError::Unsuitable`] if it cannot be locked.
+    pub fn take(data_dir: &'a Path, journals: &[&dyn Journal]) -> Result<Self, OpenError> {
+        let are_embedded = journals.iter().all(|journal| journal.kind() == "embedded");
+        let lock = if are_embedded { None } else { Some(DataLock::take(data_dir)?) };
+        Ok(Self { data_dir, _lock: lock })
+    }
+}
+
 /// Accepts what is left of a damaged, regressed or restored journal: raises the generation, the epoch and the token
 /// floor above everything that journal and witness know (by 2^40, or to `token_floor` if that is more), and writes the
 /// witness anew. Also the last step of a restore.
@@ -56,7 +75,23 @@ pub async fn recover(
     token_floor: Option<u64>,
     clock: &dyn Clock,
 ) -> Result<Recovered, StartError> {
-    let _lock = lock(journal, data_dir)?;
+    let unserved = Unserved::take(data_dir, &[journal])?;
+    recover_unserved(journal, &unserved, operator, token_floor, clock).await
+}
+
+/// As [`recover`], for whoever needs the data directory for more than this: what fills a journal must know that it can be
+/// recovered afterwards.
+///
+/// # Errors
+/// As [`recover`].
+pub async fn recover_unserved(
+    journal: &dyn Journal,
+    unserved: &Unserved<'_>,
+    operator: Operator,
+    token_floor: Option<u64>,
+    clock: &dyn Clock,
+) -> Result<Recovered, StartError> {
+    let data_dir = unserved.data_dir;
     // A witness that cannot be read knows nothing; recovering is what an operator does about it.
     let witness = load_witness(data_dir).unwrap_or(None);
     let (seen_epoch, seen_token) =
@@ -91,7 +126,7 @@ pub async fn note_backup(
     operator: Operator,
     clock: &dyn Clock,
 ) -> Result<BackupNote, StartError> {
-    let _lock = lock(journal, data_dir)?;
+    let _unserved = Unserved::take(data_dir, &[journal])?;
     let nonce = Nonce::from_bytes(random());
     let mut opened = journal.open(claim(nonce)).await?;
     let directory = directory(journal, data_dir)?;
@@ -107,12 +142,6 @@ pub async fn note_backup(
         Reply::Refused(Refusal::FormatTooOld) => Ok(BackupNote::FormatTooOld { format }),
         _ => Err(StartError::Refused("the table does not take the note of the backup")),
     }
-}
-
-/// Keeps nodes off the data directory. The embedded journal has a lock of its own.
-fn lock(journal: &dyn Journal, data_dir: &Path) -> Result<Option<DataLock>, StartError> {
-    let is_embedded = journal.kind() == "embedded";
-    Ok(if is_embedded { None } else { Some(DataLock::take(data_dir)?) })
 }
 
 /// Has one command decided on top of what was replayed, commits what comes of it, and resigns. The tail of `opened` is then

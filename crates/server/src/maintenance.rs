@@ -9,7 +9,7 @@ use std::sync::Arc;
 use leasehold_core::Operator;
 use leasehold_journal::archive::{Archive, ArchiveError};
 use leasehold_journal::{Claim, ImportError, Journal, OpenError, ReadError, Reader};
-use leasehold_node::maintenance::Recovered;
+use leasehold_node::maintenance::{Recovered, Unserved, recover_unserved};
 use leasehold_node::{RealClock, StartError};
 use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, Nonce};
@@ -53,21 +53,40 @@ impl Site {
         }
     }
 
-    async fn raise(
-        &self,
-        operator: Operator,
-        token_floor: Option<u64>,
-    ) -> Result<Recovered, MaintenanceError> {
-        let journal = &*self.journal;
-        let recovered =
-            leasehold_node::maintenance::recover(journal, &self.data, operator, token_floor, &RealClock);
-        Ok(recovered.await?)
+    /// Refuses a journal that is not to be filled, before anything is done to the one that it would be filled from.
+    /// Filling it looks again.
+    async fn must_be_empty(&self) -> Result<(), MaintenanceError> {
+        match self.existing().await {
+            Ok(_) => Err(MaintenanceError::Copy(ImportError::NotEmpty(self.place()))),
+            Err(MaintenanceError::NoJournal(_)) => Ok(()),
+            // A directory without a journal, or with one that was filled in part.
+            Err(MaintenanceError::Open(OpenError::Unavailable(_))) if !self.is_remote => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn place(&self) -> String {
+        match self.is_remote {
+            true => "there is a journal of this name".to_owned(),
+            false => format!("there is a journal in {}", self.data.display()),
+        }
+    }
+
+    /// Keeps nodes off the data directory while a journal is filled, from the journals named here.
+    fn unserved<'a>(&'a self, others: &[&'a Self]) -> Result<Unserved<'a>, MaintenanceError> {
+        let journals: Vec<_> = others.iter().chain([&self]).map(|site| &*site.journal).collect();
+        Ok(Unserved::take(&self.data, &journals)?)
     }
 
     /// The last step after filling. The mark that says "filled, not yet recovered" was set by the filling itself, so it
     /// is no loss.
-    async fn raise_filled(&self, operator: Operator) -> Result<Recovered, MaintenanceError> {
-        self.raise(operator, None).await.map(|recovered| Recovered { loss: None, ..recovered })
+    async fn raise_filled(
+        &self,
+        unserved: &Unserved<'_>,
+        operator: Operator,
+    ) -> Result<Recovered, MaintenanceError> {
+        let recovered = recover_unserved(&*self.journal, unserved, operator, None, &RealClock).await?;
+        Ok(Recovered { loss: None, ..recovered })
     }
 }
 
@@ -122,7 +141,9 @@ impl MaintenanceError {
             Self::Restore(ImportError::NotEmpty(_)) => {
                 Some("restore into a directory that does not exist yet, or under another --cluster")
             }
-            Self::Copy(ImportError::NotEmpty(_)) => Some("copy under another --cluster"),
+            Self::Copy(ImportError::NotEmpty(_)) => {
+                Some("name the copy otherwise with --to-cluster, or make an embedded one in another --data")
+            }
             Self::NoJournal(_) => Some("name it with --data, or with --journal and --cluster"),
             Self::OtherCluster { .. } => {
                 Some("name a node of this journal with --server, or the journal of that node")
@@ -163,8 +184,9 @@ fn unreadable(error: OpenError) -> MaintenanceError {
 /// See [`MaintenanceError`].
 pub async fn restore(file: &Path, site: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
     let mut archive = Archive::open(file).map_err(unreadable)?;
+    let unserved = site.unserved(&[])?;
     site.journal.import(&mut archive).await.map_err(MaintenanceError::Restore)?;
-    site.raise_filled(operator).await
+    site.raise_filled(&unserved, operator).await
 }
 
 /// Accepts what is left of a damaged, regressed or copied journal, and raises generation, epoch and tokens; tokens to
@@ -178,17 +200,22 @@ pub async fn recover(
     token_floor: Option<u64>,
 ) -> Result<Recovered, MaintenanceError> {
     site.existing().await?;
-    site.raise(operator, token_floor).await
+    let (journal, data) = (&*site.journal, &site.data);
+    let recovered = leasehold_node::maintenance::recover(journal, data, operator, token_floor, &RealClock);
+    Ok(recovered.await?)
 }
 
 /// Fills an empty journal from another one, then recovers it, so that generation, epoch and tokens are above everything
 /// that the old one could still give out. The old one is claimed first: whoever serves it on a remote engine is fenced,
-/// and an embedded one that is served is refused. It stays as it was, and must not be served again.
+/// and an embedded one that is served is refused. It stays as it was, and must not be served again. Whatever else stands in the
+/// way is found out before that: a node of this data directory, a journal that is not empty.
 ///
 /// # Errors
 /// See [`MaintenanceError`].
 pub async fn copy(from: &Site, to: &Site, operator: Operator) -> Result<Recovered, MaintenanceError> {
     from.existing().await?;
+    to.must_be_empty().await?;
+    let unserved = to.unserved(&[from])?;
     let claim = Claim {
         nonce: Nonce::from_bytes(random()),
         new_cluster: ClusterId::from_bytes(random()),
@@ -198,5 +225,5 @@ pub async fn copy(from: &Site, to: &Site, operator: Operator) -> Result<Recovere
     };
     let mut opened = from.journal.open(claim).await?;
     to.journal.import(&mut *opened.reader).await.map_err(MaintenanceError::Copy)?;
-    to.raise_filled(operator).await
+    to.raise_filled(&unserved, operator).await
 }

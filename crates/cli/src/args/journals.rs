@@ -48,6 +48,9 @@ pub(crate) struct JournalCopyArgs {
     /// Name of the cluster on a shared engine
     #[arg(long, value_name = "NAME", default_value = leasehold_server::DEFAULT_CLUSTER, env = "LEASEHOLD_CLUSTER")]
     pub(crate) cluster: String,
+    /// Name of the copy on a shared engine; default: as --cluster
+    #[arg(long, value_name = "NAME")]
+    pub(crate) to_cluster: Option<String>,
     #[command(flatten)]
     pub(crate) operator: OperatorArgs,
 }

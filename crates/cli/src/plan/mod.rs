@@ -182,12 +182,16 @@ fn backup(args: BackupArgs, named: &AccessArgs) -> Result<BackupPlan, Failure> {
 }
 
 fn copy(args: JournalCopyArgs) -> Result<Maintain, Failure> {
-    if args.from == args.to {
-        let why = "--from and --to are the same; `backup` and `restore` copy within one engine";
+    let to_cluster = args.to_cluster.unwrap_or_else(|| args.cluster.clone());
+    let is_named_otherwise = !args.from.starts_with("embedded") && to_cluster != args.cluster;
+    if args.from == args.to && !is_named_otherwise {
+        let why = "--from and --to are the same; on an engine the copy may have another name, with --to-cluster; an \
+                   embedded journal is copied by `backup` and `restore`";
         return Err(Failure::Usage(why.into()));
     }
-    let site = |journal| SiteArgs { data: args.data.clone(), journal, cluster: args.cluster.clone() };
-    Ok(Maintain::Copy { from: site(args.from), to: site(args.to), operator: operator(args.operator)? })
+    let site = |journal, cluster| SiteArgs { data: args.data.clone(), journal, cluster };
+    let (from, to) = (site(args.from, args.cluster), site(args.to, to_cluster));
+    Ok(Maintain::Copy { from, to, operator: operator(args.operator)? })
 }
 
 fn advise(args: &AdviseArgs, named: &AccessArgs) -> Result<AdvisePlan, Failure> {

@@ -189,6 +189,62 @@ async fn a_copy_on_another_engine_goes_on_above_every_token_and_the_old_one_is_r
     assert!(refused.is_refusal(), "the witness has seen the new journal: {refused}");
 }
 
+/// The node goes on under its epoch: what was refused has fenced nobody.
+async fn goes_on(server: &Server, resource: &str) {
+    let epoch = server.handle().status().epoch;
+    assert_eq!(acquire(server, resource).await.json()["acquired"], true);
+    assert_eq!(server.handle().status().epoch, epoch);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_copy_that_cannot_be_made_is_refused_before_either_journal_is_changed() {
+    let (data, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let (postgres, etcd) = (POSTGRES.server(), etcd());
+    let site = |data: &TempDir, url: &str, cluster| {
+        Site::new(data.path(), &JournalConfig::from_url(url, cluster).unwrap())
+    };
+    let server = start(written(postgres.url(), "refused", data.path())).await;
+    goes_on(&server, "before").await;
+    let from = site(&data, postgres.url(), "refused");
+    let to = site(&data, &etcd_url(&etcd), "refused");
+    let served = maintenance::copy(&from, &to, operator()).await.unwrap_err();
+    assert!(served.to_string().contains("in use") && served.hint().unwrap().contains("stop"), "{served}");
+    goes_on(&server, "served").await;
+
+    let taken = start(written(&etcd_url(&etcd), "taken", elsewhere.path())).await;
+    taken.shutdown().await.unwrap();
+    let nobodys = TempDir::new().unwrap();
+    let full = maintenance::copy(&from, &site(&nobodys, &etcd_url(&etcd), "taken"), operator()).await;
+    let full = full.unwrap_err();
+    assert!(
+        full.to_string().contains("not empty") && full.hint().unwrap().contains("--to-cluster"),
+        "{full}"
+    );
+    goes_on(&server, "full").await;
+    server.shutdown().await.unwrap();
+
+    let copied = maintenance::copy(&from, &to, operator()).await.unwrap();
+    let moved = start(written(&etcd_url(&etcd), "refused", data.path())).await;
+    assert!(
+        token(&acquire(&moved, "next").await) > copied.token_floor,
+        "nothing was left by the first attempt"
+    );
+    moved.shutdown().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restore_beside_a_node_of_the_directory_is_refused_before_anything_is_filled() {
+    let (data, engine) = (TempDir::new().unwrap(), POSTGRES.server());
+    let site = |cluster| Site::new(data.path(), &JournalConfig::from_url(engine.url(), cluster).unwrap());
+    let server = start(written(engine.url(), "served", data.path())).await;
+    let file = data.path().join("backup");
+    Backup::prepare(&site("served"), &file).await.unwrap().take().await.unwrap();
+    let refused = maintenance::restore(&file, &site("filled"), operator()).await.unwrap_err();
+    assert!(refused.to_string().contains("in use"), "{refused}");
+    server.shutdown().await.unwrap();
+    maintenance::restore(&file, &site("filled"), operator()).await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn backup_restore_and_recover_work_on_an_engine() {
     let (data, engine) = (TempDir::new().unwrap(), POSTGRES.server());
