@@ -101,6 +101,12 @@ impl EtcdConfig {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where it is, without user, password or parameters.
+    pub(crate) fn place(&self) -> String {
+        let members = self.endpoints.iter().map(|url| url.rsplit("://").next().unwrap_or_default());
+        format!("etcd://{} (cluster {})", members.collect::<Vec<_>>().join(","), self.name)
+    }
 }
 
 impl fmt::Debug for EtcdConfig {

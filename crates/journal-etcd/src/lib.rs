@@ -105,6 +105,10 @@ impl Journal for EtcdJournal {
         "etcd"
     }
 
+    fn place(&self) -> String {
+        self.connector.config.place()
+    }
+
     async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
         let client = self.connect().await?;
         let opened = self.try_open(&client, &claim).await;

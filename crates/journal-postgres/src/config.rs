@@ -92,6 +92,21 @@ impl PostgresConfig {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where it is, without user, password or parameters.
+    pub(crate) fn place(&self) -> String {
+        let ports = self.driver.get_ports();
+        let port = |index: usize| ports.get(index).or(ports.first()).copied();
+        let hosts =
+            self.driver.get_hosts().iter().enumerate().map(|(index, host)| match (host, port(index)) {
+                (Host::Tcp(name), Some(port)) => format!("{name}:{port}"),
+                (Host::Tcp(name), None) => name.clone(),
+                (Host::Unix(path), _) => path.display().to_string(),
+            });
+        let (hosts, database) =
+            (hosts.collect::<Vec<_>>().join(","), self.driver.get_dbname().unwrap_or_default());
+        format!("postgres://{hosts}/{database} (cluster {})", self.name)
+    }
 }
 
 impl fmt::Debug for PostgresConfig {
@@ -189,6 +204,12 @@ mod tests {
     }
 
     #[test]
+    fn its_place_is_told_without_the_user() {
+        let config = read("postgres://u:p%40ss@a.example.net,b:5433/d?sslrootcert=/x").unwrap();
+        assert_eq!(config.place(), "postgres://a.example.net:5432,b:5433/d (cluster main)");
+    }
+
+    #[test]
     fn half_measures_are_refused() {
         for query in ["sslmode=prefer", "sslmode=require", "sslmode=verify-full&sslcert=/c", "sslrootcert=/r"]
         {
@@ -212,7 +233,7 @@ mod tests {
         for (url, wanted) in cases {
             let config = PostgresConfig::from_url(url, "main", from_environment).unwrap();
             assert_eq!(config.driver.get_password(), Some(wanted.as_bytes()));
-            assert!(!format!("{config:?}").contains(wanted));
+            assert!(!format!("{config:?}{}", config.place()).contains(wanted));
         }
         let bad = read("postgres://u:s3cret@host:notaport/d").unwrap_err();
         assert!(!bad.to_string().contains("s3cret"));

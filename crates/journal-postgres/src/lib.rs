@@ -64,6 +64,10 @@ impl Journal for PostgresJournal {
         "postgres"
     }
 
+    fn place(&self) -> String {
+        self.connector.config.place()
+    }
+
     async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
         let connector = &self.connector;
         let connection = connector.connect().await.map_err(claim::refuse)?;

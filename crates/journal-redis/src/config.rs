@@ -78,6 +78,12 @@ impl RedisConfig {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where it is, without user, password or parameters.
+    pub(crate) fn place(&self) -> String {
+        let info = self.client.get_connection_info();
+        format!("redis://{}/{} (cluster {})", info.addr(), info.redis_settings().db(), self.name)
+    }
 }
 
 impl fmt::Debug for RedisConfig {
@@ -138,6 +144,7 @@ mod tests {
     fn a_url_is_read_and_its_secret_never_shown() {
         let config = RedisConfig::from_url("redis://user:s3cret@localhost:7000/1", "main", |_| None).unwrap();
         assert!(!format!("{config:?}").contains("s3cret"), "{config:?}");
+        assert_eq!(config.place(), "redis://localhost:7000/1 (cluster main)");
         let from_environment =
             RedisConfig::from_url("redis://localhost", "main", |_| Some("s3cret".into())).unwrap();
         let info = from_environment.client.get_connection_info();

@@ -66,6 +66,10 @@ impl Journal for RedisJournal {
         "redis"
     }
 
+    fn place(&self) -> String {
+        self.connector.config.place()
+    }
+
     async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
         let connector = &self.connector;
         let client = connector.connect().await.map_err(claim::refuse)?;

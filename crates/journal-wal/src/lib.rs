@@ -94,6 +94,10 @@ impl Journal for WalJournal {
         "embedded"
     }
 
+    fn place(&self) -> String {
+        format!("embedded in {}", self.config.dir.display())
+    }
+
     /// Does all its work before it returns, on the calling thread.
     async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
         let ready = open::open(Arc::clone(&self.disk), &self.config, &claim)?;

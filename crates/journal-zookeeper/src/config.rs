@@ -78,6 +78,11 @@ impl ZookeeperConfig {
     pub fn name(&self) -> &str {
         &self.name
     }
+
+    /// Where it is, without user, password or parameters.
+    pub(crate) fn place(&self) -> String {
+        format!("zookeeper://{} (cluster {})", self.hosts, self.name)
+    }
 }
 
 impl fmt::Debug for ZookeeperConfig {
@@ -145,6 +150,7 @@ mod tests {
         assert_eq!(config.hosts, "a:1,b:2");
         assert_eq!(config.user, Some(("u".to_owned(), "s3cret".to_owned())));
         assert!(!format!("{config:?}").contains("s3cret"));
+        assert_eq!(config.place(), "zookeeper://a:1,b:2 (cluster main)");
         let wrong = ["a:1", "zookeeper://", "zookeeper://a/b", "zookeeper://a?x=y", "zookeeper://u@a"];
         for wrong in wrong.into_iter().chain(["zookeeper://a?tls_cert=c", "zookeeper://a?tls_ca=/no/such"]) {
             assert!(ZookeeperConfig::from_url(wrong, "main", |_| None).is_err(), "{wrong}");

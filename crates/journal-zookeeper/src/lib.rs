@@ -63,6 +63,10 @@ impl Journal for ZookeeperJournal {
         "zookeeper"
     }
 
+    fn place(&self) -> String {
+        self.connector.config.place()
+    }
+
     async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
         let connector = &self.connector;
         let client = connector.connect().await.map_err(claim::refuse)?;

@@ -258,6 +258,11 @@ pub trait Journal: Send + Sync + 'static {
     /// The word for this kind in status and configuration: `embedded`, `postgres` …
     fn kind(&self) -> &'static str;
 
+    /// Where it is, for people and the audit log: without user, password or parameters.
+    fn place(&self) -> String {
+        self.kind().to_owned()
+    }
+
     /// Takes the journal over: founds it when it is empty, fences every earlier writer, then reads the tail (J4, J5).
     ///
     /// # Errors

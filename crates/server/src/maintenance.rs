@@ -177,6 +177,12 @@ fn unreadable(error: OpenError) -> MaintenanceError {
     })
 }
 
+/// What was done stands before the reason: a recovery is the last step of it, and the audit log has that as `RECOVER`. A word
+/// of its own for it would be a new format of facts.
+fn audited(what: String, operator: Operator) -> Operator {
+    Operator { reason: format!("{what}: {}", operator.reason).into(), ..operator }
+}
+
 /// Fills an empty journal from a backup, then recovers it: what was granted after the backup was made is lost, so
 /// generation, epoch and tokens go above everything that could have been given out.
 ///
@@ -186,7 +192,8 @@ pub async fn restore(file: &Path, site: &Site, operator: Operator) -> Result<Rec
     let mut archive = Archive::open(file).map_err(unreadable)?;
     let unserved = site.unserved(&[])?;
     site.journal.import(&mut archive).await.map_err(MaintenanceError::Restore)?;
-    site.raise_filled(&unserved, operator).await
+    let what = format!("restore of backup {} into {}", file.display(), site.journal.place());
+    site.raise_filled(&unserved, audited(what, operator)).await
 }
 
 /// Accepts what is left of a damaged, regressed or copied journal, and raises generation, epoch and tokens; tokens to
@@ -225,5 +232,6 @@ pub async fn copy(from: &Site, to: &Site, operator: Operator) -> Result<Recovere
     };
     let mut opened = from.journal.open(claim).await?;
     to.journal.import(&mut *opened.reader).await.map_err(MaintenanceError::Copy)?;
-    to.raise_filled(&unserved, operator).await
+    let what = format!("copy from {} to {}", from.journal.place(), to.journal.place());
+    to.raise_filled(&unserved, audited(what, operator)).await
 }

@@ -181,6 +181,10 @@ async fn a_copy_on_another_engine_goes_on_above_every_token_and_the_old_one_is_r
     assert_eq!(acquire(&moved, "held").await.json()["acquired"], false, "what was held is held");
     let entry = get(&moved, "/v1/audit").await.json()["entries"][0].clone();
     assert_eq!((&entry["action"], &entry["actorId"]), (&json!("RECOVER"), &json!("op")));
+    let reason = entry["reason"].as_str().unwrap();
+    let (from, to) = reason.split_once(" to postgres://").unwrap_or_else(|| panic!("where to: {reason}"));
+    assert_eq!(from, format!("copy from embedded in {}", data.path().join("journal").display()));
+    assert!(to.ends_with("(cluster copy): drill") && !to.contains('@'), "{reason}");
     moved.shutdown().await.unwrap();
 
     let config = written("embedded", "copy", data.path()).resolve().unwrap();

@@ -89,7 +89,10 @@ async fn a_backup_is_restored_above_every_token() {
     assert!(next["fencingToken"].as_u64().unwrap() > recovered.token_floor);
     assert_eq!(acquire(&restored, "a").await["acquired"], false, "what was held is held");
     let mut client = Client::connect(restored.address()).await;
-    assert_eq!(client.get("/v1/audit").await.json()["entries"][0]["action"], "RECOVER");
+    let entry = client.get("/v1/audit").await.json()["entries"][0].clone();
+    assert_eq!(entry["action"], "RECOVER");
+    let restored_from = format!("restore of backup {} into embedded in ", file.display());
+    assert!(entry["reason"].as_str().unwrap().starts_with(&restored_from), "{entry}");
     restored.shutdown().await.unwrap();
     let again = maintenance::restore(&file, &Site::embedded(&restored_to), operator()).await.unwrap_err();
     assert!(again.hint().is_some(), "{again}");
