@@ -6,6 +6,9 @@ mod kit;
 mod passwords;
 mod tls;
 
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex};
+
 use leasehold_journal::conformance::outages;
 use leasehold_journal::{Confirmation, Journal, OpenError, Outcome};
 use leasehold_testbed::{Fault, Proxy, Setup, redis, redis_with};
@@ -83,6 +86,45 @@ async fn it_is_lossy_and_refuses_a_redis_that_evicts() {
     assert!(matches!(refused, Err(OpenError::Unsuitable(_))), "{refused:?}");
 }
 
+/// What is logged on this thread, on which the test's own runtime runs everything.
+#[derive(Clone, Default)]
+struct Lines(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Lines {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What an opening logs.
+async fn logged(url: &str) -> String {
+    let lines = Lines::default();
+    let written = lines.clone();
+    let subscriber = tracing_subscriber::fmt().with_writer(move || written.clone()).finish();
+    let guard = tracing::subscriber::set_default(subscriber);
+    Node::open(&journal(url)).await;
+    drop(guard);
+    let bytes = lines.0.lock().unwrap().clone();
+    String::from_utf8(bytes).unwrap()
+}
+
+#[tokio::test]
+async fn what_a_crash_can_lose_is_logged() {
+    let server = redis_with(&Setup::default().set("appendonly", "yes").set("appendfsync", "always"));
+    let rights = "on nopass ~* resetchannels +@all -config";
+    let command: Vec<_> = ["ACL", "SETUSER", "node"].into_iter().chain(rights.split_whitespace()).collect();
+    raw(server.url(), &command).await;
+    assert!(!logged(server.url()).await.contains("can be lost"));
+    let unasked = logged(&server.url().replace("redis://", "redis://node:any@")).await;
+    assert!(unasked.contains("appendfsync could not be read"), "{unasked}");
+    raw(server.url(), &["CONFIG", "SET", "appendfsync", "everysec"]).await;
+    let told = logged(server.url()).await;
+    assert!(told.contains("can be lost") && told.contains("appendfsync is everysec"), "{told}");
+}
+
 #[tokio::test]
 async fn a_missing_last_slot_is_refused() {
     let server = redis();
@@ -99,7 +141,7 @@ async fn a_missing_last_slot_is_refused() {
 async fn a_user_with_few_commands_on_its_own_keys_is_enough() {
     let server = redis();
     let rights = "on >secret ~leasehold:{main}:* resetchannels -@all +evalsha +eval +script|load +hget +hset +hdel \
-                  +hkeys +del +info";
+                  +hkeys +del +info +config|get";
     let command: Vec<_> = ["ACL", "SETUSER", "node"].into_iter().chain(rights.split_whitespace()).collect();
     raw(server.url(), &command).await;
     let as_node = server.url().replace("redis://", "redis://node:secret@");
