@@ -26,9 +26,18 @@ pub(crate) struct Claimed {
 /// The only place where trouble becomes a reason not to open.
 pub(crate) fn refuse(trouble: Trouble) -> OpenError {
     match trouble {
-        Trouble::NotAllowed(text) | Trouble::TooLarge(text) => OpenError::Unsuitable(text),
+        Trouble::NotAllowed(text) => OpenError::Refused(text),
+        Trouble::TooLarge(text) => OpenError::Unsuitable(text),
+        Trouble::Unknown(text) if is_garbled(&text) => OpenError::Unavailable(format!(
+            "{text}; what listens there may be no etcd, or speak TLS where `tls` is off, or the other way round"
+        )),
         other => OpenError::Unavailable(other.to_string()),
     }
+}
+
+/// Whether somebody took the connection and then did not speak as etcd does.
+fn is_garbled(words: &str) -> bool {
+    words.contains("transport error") && !words.contains("tcp connect error")
 }
 
 /// Checks the version, and warns when nobody compacts the history, which would fill etcd's quota.

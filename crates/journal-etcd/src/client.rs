@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use http::uri::PathAndQuery;
-use leasehold_journal::remote::in_words;
+use leasehold_journal::remote::{in_words, is_of_certificates};
 use tonic::client::Grpc;
 use tonic::metadata::{Ascii, MetadataValue};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity};
@@ -24,7 +24,8 @@ const ANSWER_BYTES: usize = 80 << 20;
 /// Why a call did not give its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Trouble {
-    /// etcd has certainly not done it: this user may not, or etcd does not know the call.
+    /// etcd has certainly not done it: this user may not, or is none, or etcd does not know the call; or one end does not
+    /// trust the other's certificate.
     NotAllowed(String),
     /// etcd has certainly not done it: the request is larger than it takes.
     TooLarge(String),
@@ -45,13 +46,31 @@ impl std::fmt::Display for Trouble {
 
 /// The only place where etcd's answers of failure are judged. What is not certainly refused is unknown.
 fn judge(status: &Status) -> Trouble {
-    let text = format!("{} ({:?})", status.message(), status.code());
+    // A status that was made here has its cause within, which begins with the same words.
+    let cause = std::error::Error::source(status).map(in_words);
+    let text = format!("{} ({:?})", cause.as_deref().unwrap_or(status.message()), status.code());
     match status.code() {
+        Code::InvalidArgument | Code::FailedPrecondition if is_of_users(status.message()) => {
+            Trouble::NotAllowed(text)
+        }
         Code::PermissionDenied | Code::Unimplemented => Trouble::NotAllowed(text),
         Code::InvalidArgument if status.message().contains("too large") => Trouble::TooLarge(text),
         Code::OutOfRange if status.message().contains("compacted") => Trouble::Compacted,
-        _ => Trouble::Unknown(text),
+        _ => unreached(text),
     }
+}
+
+/// What a connection met that gave no answer.
+fn unreached(words: String) -> Trouble {
+    if is_of_certificates(&words) { Trouble::NotAllowed(words) } else { Trouble::Unknown(words) }
+}
+
+/// Whether etcd does not know this user, wants one, or has none at all. An outdated credential is another matter: the next
+/// connection has a new one.
+fn is_of_users(message: &str) -> bool {
+    ["invalid user ID or password", "user name is empty", "authentication is not enabled"]
+        .iter()
+        .any(|words| message.contains(words))
 }
 
 /// Makes clients, each of the next member.
@@ -96,7 +115,7 @@ impl Connector {
         let channel = match connecting.await {
             Ok(Ok(channel)) => channel,
             Ok(Err(error)) => {
-                return Err(Trouble::Unknown(format!("{}: {}", endpoint.uri(), in_words(&error))));
+                return Err(unreached(format!("{}: {}", endpoint.uri(), in_words(&error))));
             }
             Err(_) => return Err(Trouble::Unknown(format!("{}: no connection in time", endpoint.uri()))),
         };

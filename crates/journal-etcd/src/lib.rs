@@ -109,6 +109,10 @@ impl Journal for EtcdJournal {
         self.connector.config.place()
     }
 
+    async fn reach(&self) -> Result<(), OpenError> {
+        self.connect().await.map(drop)
+    }
+
     async fn open(&self, claim: Claim) -> Result<Opened, OpenError> {
         let client = self.connect().await?;
         let opened = self.try_open(&client, &claim).await;

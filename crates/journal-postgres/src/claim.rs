@@ -25,7 +25,8 @@ pub(crate) struct Claimed {
 /// The only place where trouble becomes a reason not to open.
 pub(crate) fn refuse(trouble: Trouble) -> OpenError {
     match trouble {
-        Trouble::NotAllowed(text) | Trouble::Forbidden(text) => OpenError::Unsuitable(text),
+        Trouble::NotAllowed(text) => OpenError::Refused(text),
+        Trouble::Forbidden(text) => OpenError::Unsuitable(text),
         other => OpenError::Unavailable(other.to_string()),
     }
 }

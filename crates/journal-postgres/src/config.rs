@@ -61,7 +61,7 @@ impl PostgresConfig {
         let (ours, url) = take_ours(url)?;
         // The driver's message is not passed on: it may quote the URL, password and all.
         let mut driver: tokio_postgres::Config =
-            url.parse().map_err(|_| InvalidConfig("not a PostgreSQL URL".to_owned()))?;
+            url.parse().map_err(|_| InvalidConfig(what_is_wrong(&url)))?;
         if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
             return Err(InvalidConfig("the URL names no host".to_owned()));
         }
@@ -153,6 +153,22 @@ fn take_ours(url: &str) -> Result<(Ours, String), InvalidConfig> {
     Ok((ours, rest))
 }
 
+/// Says which parameter the driver does not take, if it is one. A query with an `@` is part of a password with a `?` in it,
+/// and not shown.
+fn what_is_wrong(url: &str) -> String {
+    let query = url.split_once('?').map(|(_, query)| query).filter(|query| !query.contains('@'));
+    let is_wrong = |parameter: &&str| {
+        format!("postgres://localhost?{parameter}").parse::<tokio_postgres::Config>().is_err()
+    };
+    match query.and_then(|query| query.split('&').find(is_wrong)) {
+        Some(wrong) => {
+            let key = wrong.split('=').next().unwrap_or_default();
+            format!("`{key}` is not a parameter of a PostgreSQL URL, or has a value that it cannot have")
+        }
+        None => "not a PostgreSQL URL".to_owned(),
+    }
+}
+
 impl Ours {
     fn tls(self, driver: &tokio_postgres::Config) -> Result<Option<TlsFiles>, InvalidConfig> {
         let asked = match self.sslmode.as_deref() {
@@ -201,6 +217,17 @@ mod tests {
         assert!(read("postgres://u@db.example.net/d?sslmode=disable").unwrap().tls.is_none());
         let files = read("postgres://u@[::1]/d?sslmode=verify-full&sslrootcert=/a%20b").unwrap().tls.unwrap();
         assert_eq!(files.roots, Some("/a b".into()));
+    }
+
+    #[test]
+    fn a_wrong_parameter_is_named_and_a_password_is_not() {
+        let wrong = |url: &str| read(url).unwrap_err().to_string();
+        for url in ["postgres://u@localhost/d?bogus=1", "postgres://u@localhost/d?keepalives=1&bogus=1"] {
+            assert!(wrong(url).contains("`bogus`"), "{}", wrong(url));
+        }
+        assert!(wrong("postgres://u@localhost/d?connect_timeout=soon").contains("`connect_timeout`"));
+        assert_eq!(wrong("postgres://u:pass?word=1@localhost:x/d"), "not a PostgreSQL URL");
+        assert_eq!(wrong("postgres://u@localhost:x/d"), "not a PostgreSQL URL");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use leasehold_journal::remote::in_words;
+use leasehold_journal::remote::{in_words, is_of_certificates};
 use tokio::task::AbortHandle;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -29,7 +29,8 @@ pub(crate) enum Trouble {
     Locked,
     /// The server has certainly not done it: a constraint forbids it.
     Forbidden(String),
-    /// The server has certainly not done it: this role may not.
+    /// The server has certainly not done it: this role may not, is not let in, or has no such database; or one end does not
+    /// trust the other's certificate.
     NotAllowed(String),
     /// The server has certainly not done it: there is no such table.
     NoTable,
@@ -50,7 +51,8 @@ impl std::fmt::Display for Trouble {
 /// The only place where the driver's errors are judged. What is not certainly refused is unknown.
 pub(crate) fn judge(error: &tokio_postgres::Error) -> Trouble {
     let Some(refusal) = error.as_db_error() else {
-        return Trouble::Unknown(in_words(error));
+        let words = in_words(error);
+        return if is_ours_to_mend(&words) { Trouble::NotAllowed(words) } else { Trouble::Unknown(words) };
     };
     let text = format!("{} ({})", refusal.message(), refusal.code().code());
     match refusal.code() {
@@ -58,10 +60,26 @@ pub(crate) fn judge(error: &tokio_postgres::Error) -> Trouble {
         code if *code == SqlState::UNDEFINED_TABLE || *code == SqlState::INVALID_SCHEMA_NAME => {
             Trouble::NoTable
         }
-        code if *code == SqlState::INSUFFICIENT_PRIVILEGE => Trouble::NotAllowed(text),
+        code if is_refusal(code) => Trouble::NotAllowed(text),
         code if code.code().starts_with("23") => Trouble::Forbidden(text),
         _ => Trouble::Unknown(text),
     }
+}
+
+/// Whether the driver gave up by itself over a certificate, or a password that is missing or of the wrong kind. It tells that in
+/// words alone.
+fn is_ours_to_mend(words: &str) -> bool {
+    is_of_certificates(words)
+        || words.starts_with("invalid configuration")
+        || words.starts_with("authentication error")
+}
+
+/// Whether the server does not let this role do it, or in at all. One that starts, stops or has no connection to spare (57P03,
+/// 57P01, 53300) refuses too, but will not for long: those are unknown.
+fn is_refusal(code: &SqlState) -> bool {
+    let refusals = [SqlState::INSUFFICIENT_PRIVILEGE, SqlState::INVALID_CATALOG_NAME];
+    // Class 28: a wrong password, an unknown role, no line in pg_hba.conf.
+    refusals.contains(code) || code.code().starts_with("28")
 }
 
 /// A connection and the task that drives it; both end together.
@@ -172,5 +190,20 @@ async fn timed<T>(
     match tokio::time::timeout(within, call).await {
         Ok(outcome) => outcome.map_err(|error| judge(&error)),
         Err(_) => Err(Trouble::Unknown(format!("no answer within {} ms", within.as_millis()))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_passes_by_itself_is_no_refusal() {
+        for code in ["28P01", "28000", "3D000", "42501"] {
+            assert!(is_refusal(&SqlState::from_code(code)), "{code}");
+        }
+        for code in ["57P03", "57P01", "57P02", "53300", "25006", "08006"] {
+            assert!(!is_refusal(&SqlState::from_code(code)), "{code}");
+        }
     }
 }

@@ -68,6 +68,10 @@ impl Journal for PostgresJournal {
         self.connector.config.place()
     }
 
+    async fn reach(&self) -> Result<(), OpenError> {
+        self.connector.connect().await.map(drop).map_err(claim::refuse)
+    }
+
     async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
         let connector = &self.connector;
         let connection = connector.connect().await.map_err(claim::refuse)?;

@@ -22,7 +22,10 @@ pub(crate) struct Claimed {
 
 /// The only place where trouble becomes a reason not to open.
 pub(crate) fn refuse(trouble: Trouble) -> OpenError {
-    OpenError::Unavailable(trouble.to_string())
+    match trouble {
+        Trouble::NotAllowed(text) => OpenError::Refused(text),
+        Trouble::Unknown(text) => OpenError::Unavailable(text),
+    }
 }
 
 /// Proves on a scratch journal that the engine takes a right append once and refuses it from a replaced writer (J11).

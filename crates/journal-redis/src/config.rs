@@ -61,6 +61,11 @@ impl RedisConfig {
             remote::password(settings.password(), parameters.password_file.as_deref(), environment);
         let info = match password.map_err(InvalidConfig)? {
             Some(password) => info.set_redis_settings(settings.set_password(password)),
+            // The driver would leave the user out without a word.
+            None if settings.username().is_some() => {
+                let user = settings.username().unwrap_or_default();
+                return Err(InvalidConfig(format!("no password for the user `{user}`")));
+            }
             None => info.set_redis_settings(settings),
         };
         let client = parameters.client(info)?;
@@ -149,7 +154,12 @@ mod tests {
             RedisConfig::from_url("redis://localhost", "main", |_| Some("s3cret".into())).unwrap();
         let info = from_environment.client.get_connection_info();
         assert_eq!(info.redis_settings().password(), Some("s3cret"));
-        for wrong in ["http://localhost", "redis://localhost?colour=blue", "redis://localhost?tls_ca=/ca"] {
+        for wrong in [
+            "http://localhost",
+            "redis://localhost?colour=blue",
+            "redis://localhost?tls_ca=/ca",
+            "redis://u@localhost",
+        ] {
             assert!(RedisConfig::from_url(wrong, "main", |_| None).is_err(), "{wrong}");
         }
     }

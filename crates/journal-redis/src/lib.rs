@@ -70,6 +70,10 @@ impl Journal for RedisJournal {
         self.connector.config.place()
     }
 
+    async fn reach(&self) -> Result<(), OpenError> {
+        self.connector.connect().await.map(drop).map_err(claim::refuse)
+    }
+
     async fn open(&self, wanted: Claim) -> Result<Opened, OpenError> {
         let connector = &self.connector;
         let client = connector.connect().await.map_err(claim::refuse)?;

@@ -4,14 +4,14 @@ use std::collections::BTreeMap;
 
 use leasehold_journal::OpenError;
 
+use crate::claim::refuse;
 use crate::client::Client;
 
 /// Refuses a Redis that would throw the journal away or cannot take writes, and warns of what makes a loss likely.
 ///
 /// Whatever the settings are, the class is lossy: Redis acknowledges before its replicas have a write.
 pub(crate) async fn check(client: &Client) -> Result<(), OpenError> {
-    let unavailable = |trouble: crate::client::Trouble| OpenError::Unavailable(trouble.to_string());
-    let info: String = client.command("INFO", &["all"]).await.map_err(unavailable)?;
+    let info: String = client.command("INFO", &["all"]).await.map_err(refuse)?;
     if value(&info, "role") == Some("slave") {
         return Err(OpenError::Unavailable(
             "this Redis is a replica; the journal needs its master".to_owned(),

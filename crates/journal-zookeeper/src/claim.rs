@@ -22,7 +22,7 @@ pub(crate) struct Claimed {
 /// The only place where trouble becomes a reason not to open.
 pub(crate) fn refuse(trouble: Trouble) -> OpenError {
     match trouble {
-        Trouble::NotAllowed(text) => OpenError::Unsuitable(text),
+        Trouble::NotAllowed(text) => OpenError::Refused(text),
         Trouble::Unknown(text) => OpenError::Unavailable(text),
     }
 }

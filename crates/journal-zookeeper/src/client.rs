@@ -83,7 +83,10 @@ impl Connector {
             None => None,
         };
         let hosts = tunnels.as_ref().map_or(&self.config.hosts, |tunnels| &tunnels.hosts);
-        let session = timed(CONNECT_WITHIN, connector.connect(hosts)).await?;
+        let session = timed(CONNECT_WITHIN, connector.connect(hosts)).await.map_err(|trouble| {
+            let mistrust = tunnels.as_ref().and_then(Tunnels::mistrust);
+            mistrust.map_or(trouble, |words| Trouble::NotAllowed(words.to_owned()))
+        })?;
         let acls = if self.config.user.is_some() { Acls::creator_all() } else { Acls::anyone_all() };
         Ok(Client { session, acls, within: self.config.call_within, _tunnels: tunnels.map(Arc::new) })
     }

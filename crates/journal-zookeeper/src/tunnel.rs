@@ -6,8 +6,9 @@ use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
+use leasehold_journal::remote::is_of_certificates;
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
@@ -68,6 +69,8 @@ fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> InvalidConfig {
 pub(crate) struct Tunnels {
     /// Where the driver connects to instead of the servers.
     pub(crate) hosts: String,
+    /// What was wrong with a certificate: the driver hears no more than that its connection was lost.
+    mistrust: Arc<OnceLock<String>>,
     _tasks: JoinSet<()>,
 }
 
@@ -75,15 +78,22 @@ impl Tunnels {
     /// Begins to listen. `hosts` are the servers as the URL lists them.
     pub(crate) async fn open(hosts: &str, tls: &Arc<ClientConfig>) -> io::Result<Self> {
         let (mut addresses, mut tasks) = (Vec::new(), JoinSet::new());
+        let mistrust = Arc::<OnceLock<String>>::default();
         for host in hosts.split(',') {
             let (name, port) = parted(host);
             let server = ServerName::try_from(name.to_owned()).map_err(io::Error::other)?;
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
             addresses.push(listener.local_addr()?.to_string());
-            let tunnel = Tunnel { address: (name.to_owned(), port), server, tls: Arc::clone(tls) };
+            let (address, tls) = ((name.to_owned(), port), Arc::clone(tls));
+            let tunnel = Tunnel { address, server, tls, mistrust: Arc::clone(&mistrust) };
             tasks.spawn(tunnel.listen(listener));
         }
-        Ok(Self { hosts: addresses.join(","), _tasks: tasks })
+        Ok(Self { hosts: addresses.join(","), mistrust, _tasks: tasks })
+    }
+
+    /// What was wrong with a server's certificate, if that was it.
+    pub(crate) fn mistrust(&self) -> Option<&str> {
+        self.mistrust.get().map(String::as_str)
     }
 }
 
@@ -101,12 +111,13 @@ struct Tunnel {
     address: (String, u16),
     server: ServerName<'static>,
     tls: Arc<ClientConfig>,
+    mistrust: Arc<OnceLock<String>>,
 }
 
 impl Tunnel {
     async fn listen(self, listener: TcpListener) {
         let mut passing = JoinSet::new();
-        while let Ok((near, from)) = listener.accept().await {
+        while let Ok((mut near, from)) = listener.accept().await {
             // Those that have ended are forgotten.
             while passing.try_join_next().is_some() {}
             if !is_of_own_user(from) {
@@ -115,22 +126,27 @@ impl Tunnel {
             }
             let tunnel = self.clone();
             passing.spawn(async move {
-                if let Err(error) = tunnel.pass(near).await {
+                if let Err(error) = tunnel.pass(&mut near).await {
+                    // `near` is still open: the driver must not hear of it before this is noted.
                     let (server, port) = &tunnel.address;
+                    let words = format!("{server}:{port}: {error}");
+                    if is_of_certificates(&words) {
+                        tunnel.mistrust.get_or_init(|| words);
+                    }
                     tracing::warn!(server, port, %error, "the TLS connection to ZooKeeper failed");
                 }
             });
         }
     }
 
-    async fn pass(&self, mut near: TcpStream) -> io::Result<()> {
+    async fn pass(&self, near: &mut TcpStream) -> io::Result<()> {
         let (name, port) = &self.address;
         let far = TcpStream::connect((name.as_str(), *port)).await?;
         near.set_nodelay(true)?;
         far.set_nodelay(true)?;
         let mut far = TlsConnector::from(Arc::clone(&self.tls)).connect(self.server.clone(), far).await?;
         // A connection that is cut is the driver's affair: it has lost its session, and knows it.
-        let _ = copy_bidirectional(&mut near, &mut far).await;
+        let _ = copy_bidirectional(near, &mut far).await;
         Ok(())
     }
 }

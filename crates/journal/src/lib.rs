@@ -263,6 +263,14 @@ pub trait Journal: Send + Sync + 'static {
         self.kind().to_owned()
     }
 
+    /// Whether the engine is there and lets us in; nothing is read, claimed or changed. A directory always does.
+    ///
+    /// # Errors
+    /// [`OpenError::Unavailable`] and [`OpenError::Refused`].
+    async fn reach(&self) -> Result<(), OpenError> {
+        Ok(())
+    }
+
     /// Takes the journal over: founds it when it is empty, fences every earlier writer, then reads the tail (J4, J5).
     ///
     /// # Errors
@@ -397,6 +405,11 @@ pub enum OpenError {
     /// The engine does not answer; try again.
     #[error("journal unavailable: {0}")]
     Unavailable(String),
+    /// The engine answers and does not let us in, or cannot be trusted: a password, a right, a database or a certificate is
+    /// wrong. The operator's to mend at the first opening; a node that ran before goes on trying, for an engine may say so
+    /// while it is being replaced.
+    #[error("the engine answers, but cannot be used: {0}")]
+    Refused(String),
     /// Another process has the directory.
     #[error("journal in use: {0}")]
     InUse(String),

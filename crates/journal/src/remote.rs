@@ -80,6 +80,15 @@ pub fn in_words(error: &dyn std::error::Error) -> String {
     text
 }
 
+/// Whether this error, in words, is that one of the two ends does not trust the other's certificate. The words are rustls's, by
+/// which every engine is spoken to; those of the drivers hide the error itself.
+pub fn is_of_certificates(words: &str) -> bool {
+    let alerts =
+        ["CertificateRequired", "BadCertificate", "UnknownCA", "CertificateUnknown", "CertificateExpired"];
+    words.contains("invalid peer certificate")
+        || alerts.iter().any(|alert| words.contains(&format!("received fatal alert: {alert}")))
+}
+
 /// What a beat confirms (J7), where only a committed write does.
 pub fn confirmed_by(beat: Outcome) -> Confirmation {
     match beat {

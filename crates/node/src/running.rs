@@ -64,7 +64,7 @@ impl StartError {
     /// Whether it may be over by the next time.
     pub(crate) fn passes(&self) -> bool {
         match self {
-            Self::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_)) => true,
+            Self::Open(OpenError::Unavailable(_) | OpenError::LostDuel(_) | OpenError::Refused(_)) => true,
             Self::Read(ReadError::Unavailable(_) | ReadError::NotFounded | ReadError::Replaced) => true,
             Self::Open(_) | Self::Read(ReadError::Corrupt { .. }) => false,
             Self::Witness(_) | Self::Refused(_) | Self::Thread(_) | Self::Died => false,

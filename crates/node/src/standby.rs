@@ -74,12 +74,24 @@ impl<'a> Standby<'a> {
     pub(crate) async fn begin(&mut self) -> Result<Option<Turn>, StartError> {
         match self.look().await {
             // After a resignation it is its turn already: a node that is started again alone serves at once.
-            Ok(()) => self.take_turn().await,
-            Err(StartError::Read(ReadError::NotFounded)) => match self.past.gone() {
-                Some(gone) => Err(gone.into()),
-                None => self.found().await,
-            },
+            Ok(()) => self.take_turn(passes_at_start).await,
+            Err(StartError::Read(error @ (ReadError::NotFounded | ReadError::Unavailable(_)))) => {
+                self.begin_unread(error).await
+            }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Founds a journal that could not be read, unless this node has seen it. Of an engine that is there and does not let us in
+    /// the claim says so, which makes a difference to whoever starts a node.
+    async fn begin_unread(&mut self, why: ReadError) -> Result<Option<Turn>, StartError> {
+        match self.past.gone() {
+            None => self.found().await,
+            Some(gone) if why == ReadError::NotFounded => Err(gone.into()),
+            Some(_) => {
+                self.node.journal.reach().await?;
+                Err(why.into())
+            }
         }
     }
 
@@ -93,7 +105,7 @@ impl<'a> Standby<'a> {
     }
 
     /// Takes its turn, if it has one.
-    async fn take_turn(&mut self) -> Result<Option<Turn>, StartError> {
+    async fn take_turn(&mut self, passes: fn(&OpenError) -> bool) -> Result<Option<Turn>, StartError> {
         let Some(expected) = self.turn() else { return Ok(None) };
         match self.claim(expected).await {
             Ok(turn) => Ok(Some(turn)),
@@ -111,7 +123,7 @@ impl<'a> Standby<'a> {
     /// Those after which waiting longer is of no use: the journal is damaged, or not the one that was followed.
     pub(crate) async fn wait(&mut self) -> Result<Turn, StartError> {
         loop {
-            if let Some(turn) = self.take_turn().await? {
+            if let Some(turn) = self.take_turn(passes).await? {
                 return Ok(turn);
             }
             let pause = self.node.clock.sleep_until(self.now() + LOOK);
@@ -247,8 +259,13 @@ fn no_answer() -> StartError {
     ReadError::Unavailable("no answer in time".to_owned()).into()
 }
 
-/// Whether a claim may succeed later.
+/// Whether a claim may succeed later. An engine that let us in before may refuse us while it is being replaced or restored.
 fn passes(error: &OpenError) -> bool {
+    passes_at_start(error) || matches!(error, OpenError::Refused(_))
+}
+
+/// As [`passes`], of a node that is just starting: whoever starts it wants to know of a wrong password.
+fn passes_at_start(error: &OpenError) -> bool {
     matches!(error, OpenError::Unavailable(_) | OpenError::LostDuel(_))
 }
 

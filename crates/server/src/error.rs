@@ -106,6 +106,10 @@ pub(crate) fn open_hint(error: &OpenError) -> Option<&'static str> {
             "the embedded journal needs a directory that can be written (--data), on a local disk; what an engine must be \
              like is in docs/operating/engines.md",
         ),
+        OpenError::Refused(_) => Some(
+            "see user, password, database and certificates in the URL of the journal; what the engine must allow is in \
+             docs/operating/engines.md",
+        ),
         OpenError::TooNew(_) => Some("run the version that wrote it, or a newer one"),
         // The message of a regression is long, and says what to do itself.
         OpenError::Regressed(_) | OpenError::LostDuel(_) => None,

@@ -44,6 +44,7 @@ impl Site {
         if !self.is_remote && !embedded_dir(&self.data).is_dir() {
             return missing(self.data.display().to_string());
         }
+        self.journal.reach().await?;
         let mut reader = self.journal.reader().await?;
         match reader.head().await {
             Err(ReadError::NotFounded) => missing(self.journal.kind().to_owned()),
@@ -150,8 +151,23 @@ impl MaintenanceError {
             }
             Self::Recover(error) | Self::Note(error) => start_hint(error),
             Self::Open(error) => open_hint(error),
+            Self::Restore(ImportError::Target(error)) | Self::Copy(ImportError::Target(error)) => {
+                open_hint(error)
+            }
             Self::Backup(_) | Self::Archive(_) | Self::Restore(_) | Self::Copy(_) => None,
         }
+    }
+
+    /// Whether the engine does not let us in: somebody has to mend that first.
+    pub const fn is_refused(&self) -> bool {
+        matches!(
+            self,
+            Self::Open(OpenError::Refused(_))
+                | Self::Recover(StartError::Open(OpenError::Refused(_)))
+                | Self::Note(StartError::Open(OpenError::Refused(_)))
+                | Self::Restore(ImportError::Target(OpenError::Refused(_)))
+                | Self::Copy(ImportError::Target(OpenError::Refused(_)))
+        )
     }
 
     /// Whether the engine did not answer: nothing is known to be wrong, and asking again may help.

@@ -55,6 +55,7 @@ pub(super) fn failure(error: MaintenanceError) -> Failure {
     };
     match error {
         _ if error.is_unavailable() => Failure::Unavailable(told),
+        _ if error.is_refused() => Failure::RefusedToStart(told),
         MaintenanceError::Open(_) | MaintenanceError::Recover(_) | MaintenanceError::Note(_) => {
             Failure::RefusedToStart(told)
         }

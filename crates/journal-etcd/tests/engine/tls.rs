@@ -1,10 +1,11 @@
 //! TLS to the engine: only to the one whose certificate is trusted, and as whom it asks for.
 
 use leasehold_journal::conformance::OverTls;
+use leasehold_journal::{Journal, OpenError};
 use leasehold_journal_etcd::EtcdJournal;
-use leasehold_testbed::{Certificate, Server, Setup, etcd_cluster_with};
+use leasehold_testbed::{Certificate, Server, Setup, etcd_cluster_with, redis};
 
-use crate::kit::{hasty, journal_of};
+use crate::kit::{claim, hasty, journal_of};
 
 fn over_tls(server: &Server) -> OverTls<EtcdJournal, impl Fn(&str, &str) -> String> {
     let port = server.addresses()[0].port();
@@ -18,6 +19,19 @@ async fn only_a_trusted_engine_is_used() {
     let server = etcd_cluster_with(1, &Setup::default().with_tls(&ours));
     let plain = format!("etcd://{}?tls=off", server.addresses()[0]);
     over_tls(&server).only_a_trusted_engine_is_used(&ours.file(), &other.file(), &plain).await;
+}
+
+#[tokio::test]
+async fn what_is_no_etcd_is_told_as_such() {
+    let ours = Certificate::of("localhost");
+    let server = etcd_cluster_with(1, &Setup::default().with_tls(&ours));
+    let foreign = redis();
+    let addresses = [server.addresses()[0], foreign.addresses()[0]];
+    for address in addresses {
+        let opened = hasty(&format!("etcd://{address}?tls=off")).open(claim()).await;
+        let is_told = matches!(&opened, Err(OpenError::Unavailable(why)) if why.contains("may be no etcd"));
+        assert!(is_told, "{address}: {opened:?}");
+    }
 }
 
 #[tokio::test]

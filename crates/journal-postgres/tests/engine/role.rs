@@ -45,7 +45,7 @@ async fn a_node_does_everything_with_it() {
     assert_eq!(successor.tail, node.tail);
     successor.commit("goes on").await;
     let guess = hasty(&url(&server, "leasehold:guess", "leasehold")).open(claim()).await;
-    assert!(matches!(guess, Err(OpenError::Unavailable(_) | OpenError::Unsuitable(_))), "{guess:?}");
+    assert!(matches!(guess, Err(OpenError::Refused(_))), "{guess:?}");
 }
 
 #[tokio::test]

@@ -38,7 +38,7 @@ async fn a_role_that_may_only_use_the_tables_is_enough() {
     operator.batch_execute("CREATE ROLE node LOGIN").await.unwrap();
     let as_node = server.url().replace("postgres@", "node@");
     let refused = journal(&as_node).open(claim()).await;
-    assert!(matches!(refused, Err(OpenError::Unsuitable(_))), "{refused:?}");
+    assert!(matches!(refused, Err(OpenError::Refused(_))), "{refused:?}");
 
     Node::open(&journal(server.url())).await;
     let rights = "GRANT USAGE ON SCHEMA leasehold TO node;

@@ -22,6 +22,6 @@ async fn only_a_trusted_engine_is_used() {
     ];
     for (what, url) in refused {
         let opened = hasty(&url).open(claim()).await;
-        assert!(matches!(opened, Err(OpenError::Unavailable(_))), "{what}: {opened:?}");
+        assert!(matches!(opened, Err(OpenError::Refused(_))), "{what}: {opened:?}");
     }
 }

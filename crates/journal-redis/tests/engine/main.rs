@@ -151,5 +151,5 @@ async fn a_user_with_few_commands_on_its_own_keys_is_enough() {
     node.opened.snapshots.chunk("state".into()).await.unwrap();
     assert_eq!(node.opened.snapshots.install(Slot(2)).await, Outcome::Committed);
     let wrong = journal(&as_node.replace("secret", "guess")).open(claim()).await;
-    assert!(matches!(wrong, Err(OpenError::Unavailable(_))), "{wrong:?}");
+    assert!(matches!(wrong, Err(OpenError::Refused(_))), "{wrong:?}");
 }

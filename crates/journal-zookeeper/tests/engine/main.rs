@@ -92,5 +92,5 @@ async fn what_a_user_made_is_closed_to_others() {
     let mut node = Node::open(&journal(&format!("zookeeper://ours:secret@{hosts}"))).await;
     node.commit("ours").await;
     let other = journal(&format!("zookeeper://theirs:guess@{hosts}")).open(claim()).await;
-    assert!(matches!(other, Err(OpenError::Unsuitable(_))), "{other:?}");
+    assert!(matches!(other, Err(OpenError::Refused(_))), "{other:?}");
 }

@@ -6,10 +6,14 @@ use std::time::Duration;
 
 use leasehold_server::logs::LogSink;
 use leasehold_server::maintenance::{self, Backup, Site};
-use leasehold_server::{BackupNote, Components, JournalConfig, Operator, RawConfig, RawJournal, Server};
+use leasehold_server::{
+    BackupNote, Components, JournalConfig, Operator, RawConfig, RawJournal, ServeError, Server,
+};
 use leasehold_testbed::{Shared, etcd, postgres, redis, zookeeper};
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use crate::support::{Answer, Client, PATIENCE, TestServer};
 
@@ -138,6 +142,64 @@ async fn while_the_engine_is_away_the_answer_is_clear_and_then_the_server_goes_o
     server.shutdown().await.unwrap();
 }
 
+/// A command of the test's own to Redis; what came back at once.
+async fn raw_redis(engine: &leasehold_testbed::Server, command: &str) -> String {
+    let mut stream = TcpStream::connect(engine.addresses()[0]).await.unwrap();
+    stream.write_all(format!("{command}\r\nQUIT\r\n").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.unwrap();
+    answer
+}
+
+/// How often anybody has connected.
+async fn connections(engine: &leasehold_testbed::Server) -> u64 {
+    let stats = raw_redis(engine, "INFO stats").await;
+    let line = stats.lines().find_map(|line| line.strip_prefix("total_connections_received:"));
+    line.unwrap().trim().parse().unwrap()
+}
+
+async fn refused(raw: RawConfig) -> ServeError {
+    let config = raw.resolve().unwrap();
+    let components = Components::new(&config, LogSink::none());
+    Server::start(config, components).await.unwrap_err()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_engine_that_refuses_is_told_at_the_start_and_outlasted_by_a_node_that_ran_before() {
+    let engine = redis();
+    let (data, elsewhere) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let accepting = |cluster, data: &TempDir| RawConfig {
+        accept_correctness_locks_on_lossy_journal: Some(true),
+        ..written(engine.url(), cluster, data.path())
+    };
+    let mut server = start(accepting("main", &data)).await;
+    acquire(&server, "held").await;
+    assert!(raw_redis(&engine, "ACL SETUSER default -hset").await.starts_with("+OK"));
+    until(&server, "a", |answer| answer.text().contains("not_active")).await;
+    let before = connections(&engine).await;
+    let attempts = tokio::time::timeout(PATIENCE, async {
+        // Each look at it is a connection too.
+        for looks in 1.. {
+            if connections(&engine).await > before + looks + 5 {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    });
+    attempts.await.expect("it tries again and again");
+    let pending = tokio::time::timeout(Duration::ZERO, server.stopped()).await;
+    assert!(pending.is_err(), "the server never stopped: {pending:?}");
+
+    let error = refused(accepting("other", &elsewhere)).await;
+    assert!(error.is_refusal() && !error.is_unavailable(), "{error}");
+    assert!(error.to_string().contains("the engine answers, but"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("password")), "{error}");
+
+    assert!(raw_redis(&engine, "ACL SETUSER default +hset").await.starts_with("+OK"));
+    until(&server, "b", |answer| answer.status == 200).await;
+    server.shutdown().await.unwrap();
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn correctness_locks_need_a_journal_that_keeps_them_or_somebody_who_accepts_the_loss() {
     let engine = redis();
@@ -187,9 +249,7 @@ async fn a_copy_on_another_engine_goes_on_above_every_token_and_the_old_one_is_r
     assert!(to.ends_with("(cluster copy): drill") && !to.contains('@'), "{reason}");
     moved.shutdown().await.unwrap();
 
-    let config = written("embedded", "copy", data.path()).resolve().unwrap();
-    let components = Components::new(&config, LogSink::none());
-    let refused = Server::start(config, components).await.unwrap_err();
+    let refused = refused(written("embedded", "copy", data.path())).await;
     assert!(refused.is_refusal(), "the witness has seen the new journal: {refused}");
 }
 
