@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use leasehold_testbed::PostgresPair;
+use leasehold_testbed::{PostgresPair, Server};
 use leasehold_tests::{Http, StopOnDrop, Stopwatch, binary, hold_to, until};
 use serde_json::json;
 
@@ -109,6 +109,43 @@ fn postgres_sync() {
         history.judge(&held);
     }
     println!("postgres-sync: {times} promotions beside a running primary, nothing renewed there");
+}
+
+/// The settings that `deploy/` puts on both servers of a pair.
+const SETTINGS: &str = include_str!("../../deploy/postgres/postgresql.conf");
+
+/// Gives one of a pair the settings that both are to have.
+fn set_up(pair: &PostgresPair, server: &Server) {
+    let settings = SETTINGS.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    for setting in settings {
+        pair.sql(server, &format!("ALTER SYSTEM SET {setting}"));
+    }
+    pair.sql(server, "SELECT pg_reload_conf()");
+}
+
+/// The primary of a synchronous pair dies and its standby, set up as `deploy/` has it, is promoted: it serves alone.
+#[test]
+fn postgres_alone() {
+    let Drill { times, seed } = Drill::begin("fail-over", "postgres-alone", TIMES);
+    let mut silences = Vec::new();
+    for round in 0..times {
+        let mut seed = seed.part(round);
+        let pair = PostgresPair::start(true);
+        set_up(&pair, &pair.standby);
+        let both = [pair.primary.addresses()[0], pair.standby.addresses()[0]];
+        let cluster = Cluster::start(Program::Leasehold, vec![postgres_url(&both); 2]);
+        let (history, nodes) = (History::new(), cluster.addresses());
+        Client::new(&history, &nodes, 0).keep("before", &seed.uuid());
+        pair.primary.kill(0);
+        pair.promote();
+        let watch = Stopwatch::start();
+        Client::new(&history, &nodes, 0).keep("after", &seed.uuid());
+        silences.push(watch.elapsed());
+        let held = Client::new(&history, &nodes, 0).held();
+        history.judge(&held);
+    }
+    println!("postgres-alone: {times} primaries killed, serving after {silences:?} from the promotion");
+    hold_to(SERVING_AGAIN, &silences);
 }
 
 /// The engine's own leader is killed under load.
