@@ -1,6 +1,8 @@
 //! Nodes among themselves: the list of those that are alive, the knock by which they learn of each other, and the end of
 //! an upgrade, which needs all of them to know the newer format.
 
+use std::collections::BTreeSet;
+
 use http::HeaderMap;
 use leasehold_api as api;
 use leasehold_api::{NodeSeen, Problem};
@@ -49,7 +51,15 @@ pub(super) fn seen(app: &App, status: &Status) -> Vec<NodeSeen> {
             nodes.extend(others.filter(|node| node.address.as_deref() != Some(&*app.address)));
         }
     }
-    nodes
+    each_once(nodes)
+}
+
+/// Each address once: what comes first is newer. A node that has just taken over is still told of as the standby that it
+/// was. Names do not tell nodes apart: they are for people.
+fn each_once(nodes: Vec<NodeSeen>) -> Vec<NodeSeen> {
+    let mut addresses = BTreeSet::new();
+    let is_new = |node: &NodeSeen| node.address.is_none() || addresses.insert(node.address.clone());
+    nodes.into_iter().filter(is_new).collect()
 }
 
 fn this(app: &App, status: &Status) -> NodeSeen {
@@ -107,5 +117,29 @@ async fn until_everybody_knocked(app: &App) -> Result<(), Problem> {
     tokio::select! {
         () = tokio::time::sleep(left) => Ok(()),
         () = draining(&mut drain) => Err(not_active("the active node changed")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_node_that_took_over_is_not_listed_as_the_standby_that_it_was() {
+        let node = |role, address: &str, last_seen_ms| NodeSeen {
+            node: "locks".to_owned(),
+            role,
+            address: Some(address.to_owned()),
+            version: None,
+            known_format: 3,
+            lag: 0,
+            last_seen_ms,
+        };
+        let (here, active) =
+            (node(api::Role::Standby, "http://a", 0), node(api::Role::Active, "http://c", 48));
+        let other = node(api::Role::Standby, "http://b", 372);
+        let before = node(api::Role::Standby, "http://c", 9_986);
+        let told = vec![here.clone(), active.clone(), other.clone(), before];
+        assert_eq!(each_once(told), [here, active, other]);
     }
 }
