@@ -123,10 +123,10 @@ fn set_up(pair: &PostgresPair, server: &Server) {
     pair.sql(server, "SELECT pg_reload_conf()");
 }
 
-/// The primary of a synchronous pair dies and its standby, set up as `deploy/` has it, is promoted: it serves alone.
-#[test]
-fn postgres_alone() {
-    let Drill { times, seed } = Drill::begin("fail-over", "postgres-alone", TIMES);
+/// The standby of a synchronous pair, set up as `deploy/` has it, is promoted after something was done to the primary: it
+/// serves alone, and the nodes, which know of both, find it.
+fn promotions(name: &str, to_primary: fn(&Server)) {
+    let Drill { times, seed } = Drill::begin("fail-over", name, TIMES);
     let mut silences = Vec::new();
     for round in 0..times {
         let mut seed = seed.part(round);
@@ -136,16 +136,34 @@ fn postgres_alone() {
         let cluster = Cluster::start(Program::Leasehold, vec![postgres_url(&both); 2]);
         let (history, nodes) = (History::new(), cluster.addresses());
         Client::new(&history, &nodes, 0).keep("before", &seed.uuid());
-        pair.primary.kill(0);
+        to_primary(&pair.primary);
         pair.promote();
         let watch = Stopwatch::start();
         Client::new(&history, &nodes, 0).keep("after", &seed.uuid());
         silences.push(watch.elapsed());
+        assert!(cluster.agreed() > 1, "the class is that of the new primary: it was taken over anew");
         let held = Client::new(&history, &nodes, 0).held();
         history.judge(&held);
     }
-    println!("postgres-alone: {times} primaries killed, serving after {silences:?} from the promotion");
+    println!("{name}: {times} promotions, serving after {silences:?}");
     hold_to(SERVING_AGAIN, &silences);
+}
+
+#[test]
+fn postgres_alone() {
+    promotions("postgres-alone", |primary| primary.kill(0));
+}
+
+/// The old primary runs on. It takes connections and ends no commit.
+#[test]
+fn postgres_beside() {
+    promotions("postgres-beside", |_| ());
+}
+
+/// The old primary takes connections and says nothing, as a machine that hangs.
+#[test]
+fn postgres_hung() {
+    promotions("postgres-hung", |primary| primary.pause(0));
 }
 
 /// The engine's own leader is killed under load.

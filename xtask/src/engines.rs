@@ -46,7 +46,7 @@ const DRILLS: &[Drill] = &[
     Drill {
         name: "fail-over",
         about: "the engine fails over by itself, with and without loss (F9)",
-        engines: "postgres-async postgres-sync postgres-alone etcd3 zookeeper3",
+        engines: "postgres-async postgres-sync postgres-alone postgres-beside postgres-hung etcd3 zookeeper3",
     },
     Drill {
         name: "engine-away",

@@ -20,6 +20,8 @@ pub(crate) struct Claimed {
     pub(crate) cluster: ClusterId,
     pub(crate) holder: Holder,
     pub(crate) tail: Tail,
+    /// The timeline of the engine, where commits wait for a standby. They may not wait on another one.
+    pub(crate) bound_to: Option<i32>,
 }
 
 /// The only place where trouble becomes a reason not to open.
@@ -125,6 +127,7 @@ fn claimed_of(row: &Row, nonce: Nonce) -> Option<Claimed> {
         cluster: ClusterId::from_bytes(row::fixed(row, 0)?),
         holder: Holder { epoch: Epoch(row::counter(row, 1)), nonce },
         tail: Tail { slot: row::slot(row, 2), hash: row::hash(row, 3)? },
+        bound_to: row.get::<_, bool>(5).then(|| row.get(4)),
     })
 }
 

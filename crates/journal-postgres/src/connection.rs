@@ -2,7 +2,7 @@
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use leasehold_journal::remote::{in_words, is_of_certificates};
@@ -20,6 +20,69 @@ use crate::tls::Tls;
 pub(crate) struct Connector {
     pub(crate) config: Arc<PostgresConfig>,
     tls: Tls,
+    turns: Turns,
+}
+
+/// Which host is tried first: shared by all connections of a journal.
+///
+/// A deposed primary that still runs takes connections and never ends a commit, since its standby is gone; a dead machine
+/// does not even refuse them. A host that gives no answer in time is therefore tried last the next time. That is about speed
+/// alone: what may be committed and believed is decided by the engine and the claim, whichever host it was.
+#[derive(Clone, Default)]
+struct Turns(Arc<AtomicUsize>);
+
+/// The turn in which a connection was made.
+#[derive(Clone)]
+struct Turn {
+    turns: Turns,
+    number: usize,
+}
+
+impl Turns {
+    fn present(&self) -> Turn {
+        Turn { turns: self.clone(), number: self.0.load(Ordering::Acquire) }
+    }
+}
+
+impl Turn {
+    fn is_over(&self) -> bool {
+        self.turns.0.load(Ordering::Acquire) != self.number
+    }
+
+    /// Ends this turn, if that has not been done.
+    fn end(&self) {
+        let next = self.number.wrapping_add(1);
+        // Whoever was faster ended the same one.
+        let _ = self.turns.0.compare_exchange(self.number, next, Ordering::AcqRel, Ordering::Acquire);
+    }
+
+    /// Waits so long and no longer. What was given up may still be done by the server: unknown, and never cancelled there.
+    /// The turn ends without an answer, also when the caller waits no longer.
+    async fn timed<T>(
+        &self,
+        within: Duration,
+        call: impl Future<Output = Result<T, tokio_postgres::Error>>,
+    ) -> Result<T, Trouble> {
+        let mut awaited = Awaited(Some(self));
+        match tokio::time::timeout(within, call).await {
+            Ok(outcome) => {
+                awaited.0 = None;
+                outcome.map_err(|error| judge(&error))
+            }
+            Err(_) => Err(Trouble::Unknown(format!("no answer within {} ms", within.as_millis()))),
+        }
+    }
+}
+
+/// Ends a turn when it is dropped, unless there was an answer.
+struct Awaited<'a>(Option<&'a Turn>);
+
+impl Drop for Awaited<'_> {
+    fn drop(&mut self) {
+        if let Some(turn) = self.0 {
+            turn.end();
+        }
+    }
 }
 
 /// Why a statement did not give its rows.
@@ -89,6 +152,7 @@ pub(crate) struct Connection {
     warnings: Arc<AtomicU64>,
     driver: AbortHandle,
     within: Duration,
+    turn: Turn,
 }
 
 impl Drop for Connection {
@@ -100,7 +164,7 @@ impl Drop for Connection {
 impl Connector {
     pub(crate) fn new(config: PostgresConfig) -> Result<Self, InvalidConfig> {
         let tls = Tls::new(config.tls.as_ref())?;
-        Ok(Self { config: Arc::new(config), tls })
+        Ok(Self { config: Arc::new(config), tls, turns: Turns::default() })
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -109,12 +173,14 @@ impl Connector {
 
     /// Connects and sets the session up.
     pub(crate) async fn connect(&self) -> Result<Connection, Trouble> {
-        let within = self.config.statement_within;
-        let connecting = self.config.driver.connect(self.tls.clone());
+        let (within, turn) = (self.config.statement_within, self.turns.present());
+        let drivers = &self.config.drivers;
+        let config = &drivers[turn.number % drivers.len()];
+        let connecting = config.connect(self.tls.clone());
         // Several hosts are tried one after the other, each within the driver's own limit.
-        let hosts = u32::try_from(self.config.driver.get_hosts().len().max(1)).unwrap_or(1);
-        let limit = self.config.driver.get_connect_timeout().copied().unwrap_or(within) * hosts + within;
-        let (client, mut connection) = timed(limit, connecting).await?;
+        let hosts = u32::try_from(config.get_hosts().len().max(1)).unwrap_or(1);
+        let limit = config.get_connect_timeout().copied().unwrap_or(within) * hosts + within;
+        let (client, mut connection) = turn.timed(limit, connecting).await?;
         let warnings = Arc::new(AtomicU64::new(0));
         let counter = Arc::clone(&warnings);
         let drive = async move {
@@ -126,15 +192,20 @@ impl Connector {
             }
         };
         let driver = tokio::spawn(drive).abort_handle();
-        let connection = Connection { client, warnings, driver, within };
+        let connection = Connection { client, warnings, driver, within, turn };
         connection.batch(sql::SESSION).await?;
         Ok(connection)
     }
 }
 
 impl Connection {
+    /// Whether the host that was tried first for this connection is still tried first.
+    pub(crate) fn is_of_present_turn(&self) -> bool {
+        !self.turn.is_over()
+    }
+
     pub(crate) async fn prepare(&self, statement: &str) -> Result<Statement, Trouble> {
-        timed(self.within, self.client.prepare(statement)).await
+        self.turn.timed(self.within, self.client.prepare(statement)).await
     }
 
     /// Runs one autocommit statement. The rows come back only after the server has said that it is done with the
@@ -145,7 +216,7 @@ impl Connection {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<Vec<Row>, Trouble> {
         let before = self.warnings.load(Ordering::Acquire);
-        let rows = timed(self.within, self.client.query(statement, parameters)).await?;
+        let rows = self.turn.timed(self.within, self.client.query(statement, parameters)).await?;
         if self.warnings.load(Ordering::Acquire) != before {
             return Err(Trouble::Unknown("the engine warned at the commit; see the log".to_owned()));
         }
@@ -169,7 +240,7 @@ impl Connection {
         parameters: &[&(dyn ToSql + Sync)],
     ) -> Result<u64, Trouble> {
         let before = self.warnings.load(Ordering::Acquire);
-        let count = timed(self.within, self.client.execute(text, parameters)).await?;
+        let count = self.turn.timed(self.within, self.client.execute(text, parameters)).await?;
         if self.warnings.load(Ordering::Acquire) != before {
             return Err(Trouble::Unknown("the engine warned at the commit; see the log".to_owned()));
         }
@@ -178,24 +249,29 @@ impl Connection {
 
     /// Runs several statements as one implicit transaction.
     pub(crate) async fn batch(&self, statements: &str) -> Result<(), Trouble> {
-        timed(self.within, self.client.batch_execute(statements)).await
-    }
-}
-
-/// Waits so long and no longer. What was given up may still be done by the server: unknown, and never cancelled there.
-async fn timed<T>(
-    within: Duration,
-    call: impl Future<Output = Result<T, tokio_postgres::Error>>,
-) -> Result<T, Trouble> {
-    match tokio::time::timeout(within, call).await {
-        Ok(outcome) => outcome.map_err(|error| judge(&error)),
-        Err(_) => Err(Trouble::Unknown(format!("no answer within {} ms", within.as_millis()))),
+        self.turn.timed(self.within, self.client.batch_execute(statements)).await
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn a_host_that_gives_no_answer_is_tried_last_the_next_time() {
+        let (turns, moment) = (Turns::default(), Duration::from_millis(1));
+        let first = turns.present();
+        assert_eq!(first.timed(moment, async { Ok(7) }).await, Ok(7));
+        assert!(!first.is_over(), "an answer");
+        let never = || std::future::pending::<Result<(), tokio_postgres::Error>>();
+        assert!(matches!(first.timed(moment, never()).await, Err(Trouble::Unknown(_))));
+        assert!(first.is_over() && !turns.present().is_over());
+        first.end();
+        assert_eq!(turns.present().number, 1, "several connections of one turn end it once");
+        let second = turns.present();
+        let caller = tokio::time::timeout(moment, second.timed(Duration::MAX, never())).await;
+        assert!(caller.is_err() && second.is_over(), "the caller gave up first");
+    }
 
     #[test]
     fn what_passes_by_itself_is_no_refusal() {

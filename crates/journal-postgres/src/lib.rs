@@ -8,7 +8,7 @@
 //!
 //! What it does not do: pool connections, open transactions, cancel statements, fail over. It uses one connection to
 //! write, one to read, and a third while a snapshot is stored; with several hosts in the URL it takes the one that
-//! accepts writes. A connection pooler in between must pool by session.
+//! accepts writes, and tries one that gave no answer in time last. A connection pooler in between must pool by session.
 
 mod claim;
 mod config;
@@ -83,6 +83,9 @@ impl Journal for PostgresJournal {
         let link = WriteLink::over(connector.connect().await.map_err(claim::refuse)?)
             .await
             .map_err(claim::refuse)?;
+        if !connection.is_of_present_turn() {
+            return Err(OpenError::Unavailable("the engine gave no answer in time elsewhere".to_owned()));
+        }
         claim::probe(&connection, &link).await?;
         let claimed = claim::claim(connector, &connection, &wanted).await?;
         let mut reader = PostgresReader::new(connector.clone());
@@ -97,7 +100,7 @@ impl Journal for PostgresJournal {
             tail,
             durability: settings.durability(),
             reader: Box::new(reader),
-            writer: Box::new(PostgresWriter::new(connector.clone(), claimed.holder, tail, link)),
+            writer: Box::new(PostgresWriter::new(connector.clone(), &claimed, tail, link)),
             snapshots: Box::new(RemoteSnapshots::new(PostgresSnapshots::new(
                 connector.clone(),
                 claimed.holder,

@@ -31,7 +31,9 @@ impl PostgresReader {
 
     /// Runs one reading statement; the connection is kept only if it worked.
     async fn read(&mut self, text: &str, parameters: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>, ReadError> {
-        let connection = match self.connection.take() {
+        // Reading goes on where writing has given up: a deposed primary answers with a head that never changes again.
+        let kept = self.connection.take().filter(Connection::is_of_present_turn);
+        let connection = match kept {
             Some(connection) => connection,
             None => self.connector.connect().await.map_err(unavailable)?,
         };

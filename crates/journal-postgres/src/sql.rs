@@ -99,8 +99,11 @@ pub(crate) const CLAIM: &str = concat!(
     " now
     WHERE name = $1 AND stage >= $5 AND format = 1 AND ($4::bigint IS NULL OR epoch = $4::bigint)
         AND ($6 OR head.timeline IS NULL OR head.timeline = now.timeline OR head.synchronous)
-    RETURNING cluster, epoch, tail, hash"
+    RETURNING cluster, epoch, tail, hash, head.timeline, head.synchronous"
 );
+
+/// On which timeline the engine writes.
+pub(crate) const TIMELINE: &str = concat!("SELECT timeline FROM ", engine_now!(), " now");
 
 /// Commits a batch (J1). The update takes the row lock that the claim takes, so one of the two is first; it checks
 /// epoch, nonce, tail and chain again once it has the lock; and the slot exists only if the update happened. A journal

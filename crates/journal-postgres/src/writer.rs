@@ -11,6 +11,7 @@ use tokio::time::error::Elapsed;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Row, Statement};
 
+use crate::claim::Claimed;
 use crate::connection::{Connection, Connector, Trouble};
 use crate::row::{self, number};
 use crate::sql;
@@ -40,6 +41,20 @@ pub(crate) struct WriteLink {
 }
 
 impl WriteLink {
+    /// The same on a new connection, if the engine still writes on the timeline that the claim is bound to. Else it has
+    /// failed over, and only a new claim finds out what a commit survives there (J6) and notes it for the next one (J9):
+    /// until then every outcome is unknown, which ends the epoch.
+    async fn again(connection: Connection, bound_to: Option<i32>) -> Result<Self, Trouble> {
+        if let Some(bound_to) = bound_to {
+            let rows = connection.query(sql::TIMELINE, &[]).await?;
+            if rows.first().is_none_or(|row| row.get::<_, i32>(0) != bound_to) {
+                let text = "PostgreSQL has failed over: the journal has to be taken over anew";
+                return Err(Trouble::Unknown(text.to_owned()));
+            }
+        }
+        Self::over(connection).await
+    }
+
     pub(crate) async fn over(connection: Connection) -> Result<Self, Trouble> {
         let append = connection.prepare(sql::APPEND).await?;
         let look = connection.prepare(sql::LOOK).await?;
@@ -138,6 +153,8 @@ fn is_held_by(row: &Row, holder: Holder) -> bool {
 pub(crate) struct PostgresWriter {
     connector: Connector,
     holder: Holder,
+    /// See [`Claimed::bound_to`].
+    bound_to: Option<i32>,
     /// A PostgreSQL that shows another tail has lost writes, such as by the promotion of an asynchronous standby.
     tail: OwnTail,
     /// None after an unknown outcome: the next attempt is made on a new connection, since the old one may be stuck.
@@ -145,15 +162,16 @@ pub(crate) struct PostgresWriter {
 }
 
 impl PostgresWriter {
-    pub(crate) fn new(connector: Connector, holder: Holder, tail: Tail, link: WriteLink) -> Self {
-        Self { connector, holder, tail: OwnTail::new(tail), link: Some(link) }
+    pub(crate) fn new(connector: Connector, claimed: &Claimed, tail: Tail, link: WriteLink) -> Self {
+        let Claimed { holder, bound_to, .. } = *claimed;
+        Self { connector, holder, bound_to, tail: OwnTail::new(tail), link: Some(link) }
     }
 
     /// Takes the link out, or makes a new one. It is put back only after a known outcome.
     async fn link(&mut self) -> Result<WriteLink, Trouble> {
         match self.link.take() {
             Some(link) => Ok(link),
-            None => WriteLink::over(self.connector.connect().await?).await,
+            None => WriteLink::again(self.connector.connect().await?, self.bound_to).await,
         }
     }
 
