@@ -1,9 +1,10 @@
 //! The engine stops answering for ten seconds, frozen or dead, and comes back: meanwhile nothing is granted and the
 //! answer is clear; afterwards the service goes on by itself.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use leasehold_tests::{Server, free_port, until};
+use leasehold_tests::{Http, Server, free_port, until};
 
 use crate::cluster::{Cluster, Program};
 use crate::drill::Drill;
@@ -57,6 +58,9 @@ fn drill(kind: Kind, how: How) {
         clear += u64::from(told == Told::Failed("store_unavailable".into()));
         std::thread::park_timeout(Duration::from_millis(50));
     }
+    for node in &nodes {
+        until("a node that says what it misses", PATIENCE, || says_what_it_misses(*node).then_some(()));
+    }
     match how {
         How::Frozen => engine.server.resume(0),
         How::Dead => engine.server.restart(0),
@@ -65,6 +69,15 @@ fn drill(kind: Kind, how: How) {
     assert!(clear > 0, "nobody was told clearly: {:?}", history.entries());
     history.judge(&client.held());
     println!("{name}: {number} acquires while it was away, {clear} clear answers");
+}
+
+/// Also one that stood by all the time: it is not ready, nobody is active, and commits make no progress.
+fn says_what_it_misses(node: SocketAddr) -> bool {
+    let mut http = Http::at(node).patience(Duration::from_secs(5));
+    let (Ok(ready), Ok(status)) = (http.get("/readyz"), http.get("/v1/status")) else { return false };
+    let status = status.json();
+    let active = status["nodes"].as_array().is_some_and(|all| all.iter().any(|one| one["role"] == "active"));
+    ready.json()["code"] == "store_unavailable" && status["stalled"] == true && !active
 }
 
 #[test]

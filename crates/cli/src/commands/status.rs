@@ -1,27 +1,28 @@
 //! `status`.
 
-use leasehold_api::{NodeSeen, StatusAnswer};
+use leasehold_api::{NodeSeen, Role, StatusAnswer};
 
 use crate::client::{Call, Client};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::output::{Format, Out, or_dash};
 
-/// Shows what the server is and does.
+/// Shows what the server is and does. Ends as unavailable while commits make no progress.
 pub(crate) async fn status(client: &Client, out: &mut Out) -> Result<Exit, Failure> {
     let answer = client.call(&Call::get("/v1/status")).await?;
+    let status: StatusAnswer = answer.read()?;
+    let exit = if status.stalled { Exit::Unavailable } else { Exit::Done };
     if out.format() == Format::Json {
         out.line(&answer.text)?;
-        return Ok(Exit::Done);
+        return Ok(exit);
     }
-    let status: StatusAnswer = answer.read()?;
     out.pairs(&[
         ("node", format!("{}, {}, version {}", status.node, status.role.as_str(), status.version)),
         ("cluster", status.cluster_id.to_string()),
         ("generation", status.generation.to_string()),
         ("epoch", status.epoch.to_string()),
         ("journal", format!("{}, {}, slot {}", status.journal, status.durability, status.slot)),
-        ("commits", if status.stalled { "STALLED: renewals are refused" } else { "make progress" }.into()),
+        ("commits", commits(&status).into()),
         (
             "room",
             if status.room { "for grants" } else { "DISK FULL: acquires are refused, releases work" }.into(),
@@ -38,7 +39,15 @@ pub(crate) async fn status(client: &Client, out: &mut Out) -> Result<Exit, Failu
     ])?;
     out.line("")?;
     out.table(&HEADINGS, &status.nodes.iter().map(row).collect::<Vec<_>>())?;
-    Ok(Exit::Done)
+    Ok(exit)
+}
+
+fn commits(status: &StatusAnswer) -> &'static str {
+    match (status.stalled, status.role) {
+        (false, _) => "make progress",
+        (true, Role::Active) => "STALLED: renewals are refused",
+        (true, Role::Standby) => "STALLED: the journal is out of reach, and no active node is ready",
+    }
 }
 
 const HEADINGS: [&str; 7] = ["NODE", "ROLE", "ADDRESS", "VERSION", "FORMAT", "LAG", "SEEN"];

@@ -14,7 +14,17 @@ use crate::survey::survey;
 /// `GET /v1/status`.
 pub(super) async fn status(app: &App, received: Received<'_>) -> Result<Answer, Failure> {
     received.nothing()?;
-    Ok(json(&status_answer(app, app.status().await)))
+    let mut status = app.status().await;
+    if is_cut_off(app, &status).await {
+        // Who was active last is so no more, and if it were, nobody could tell from here.
+        (status.stalled, status.active) = (true, None);
+    }
+    Ok(json(&status_answer(app, status)))
+}
+
+/// Whether nobody serves, as far as a standby can tell: it cannot read the journal, and whoever was active last is not ready.
+async fn is_cut_off(app: &App, status: &Status) -> bool {
+    status.role == Role::Standby && status.trouble.is_some() && !reaches_active(app).await
 }
 
 /// The node as it is told.
@@ -70,7 +80,10 @@ pub(super) async fn ready(app: &App, received: Received<'_>) -> Result<Answer, F
             not(ErrorCode::NotActive, "this node is not the active one")
         }
         Role::Standby if reaches_active(app).await => Ok(ready_answer()),
-        Role::Standby => not(ErrorCode::NotActive, "this node is not the active one"),
+        Role::Standby => match status.trouble {
+            Some(why) => not(ErrorCode::StoreUnavailable, &why),
+            None => not(ErrorCode::NotActive, "this node is not the active one"),
+        },
         Role::Active if status.stalled => not(ErrorCode::StoreUnavailable, "commits make no progress"),
         Role::Active => Ok(ready_answer()),
     }
