@@ -63,6 +63,8 @@ pub use wire::{No, Yes};
 
 /// The header that every answer carries: `<cluster id>/<epoch>`.
 pub const EPOCH_HEADER: &str = "leasehold-epoch";
+/// The header by which every answer says what an acknowledged commit survives: `durable`, `lossy` …
+pub const DURABILITY_HEADER: &str = "leasehold-durability";
 /// The header that makes a retry the same command.
 pub const REQUEST_KEY_HEADER: &str = "idempotency-key";
 /// The OpenAPI 3.1 document of the whole surface.

@@ -63,6 +63,7 @@ impl Parts {
             .map(|active| Forward::new(connections.clone(), active, &from, own.clone(), draining.clone()));
         let base = Base {
             epoch: HeaderValue::from_str(&epoch).expect("a UUID and a number are a valid header"),
+            durability: HeaderValue::from_static(status.durability.as_str()),
             handle,
             forward,
             peers: Arc::clone(&self.peers),

@@ -21,7 +21,7 @@ use tracing::debug;
 use super::problem;
 use crate::config::patience;
 use crate::http::connection::{Activity, InFlight, WatchedStream};
-use crate::http::{self, App, guard};
+use crate::http::{self, App, DURABILITY, guard};
 
 /// Every HTTP/2 connection begins with `PRI * HTTP/2.0`; no method of HTTP/1 that we serve begins like that.
 const PREFACE: &[u8] = b"PRI";
@@ -109,10 +109,12 @@ async fn answer(app: &Arc<App>, request: Request<Incoming>, activity: &Arc<Activ
             .map(|body| body.map_err(|never| match never {}).boxed_unsync());
     }
     let in_flight = activity.begin();
-    let response = match guard::check(&app.hosts, request.uri(), request.headers()) {
+    let mut response = match guard::check(&app.hosts, request.uri(), request.headers()) {
         Ok(()) => super::answer(app, request, &activity.caller).await,
         Err(refused) => problem::status(refused).into_http(),
     };
+    // What was passed on says it already: that of the node that decided.
+    response.headers_mut().entry(&DURABILITY).or_insert_with(|| app.durability.clone());
     response.map(|body| Busy { body, _in_flight: in_flight }.boxed_unsync())
 }
 

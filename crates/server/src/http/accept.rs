@@ -7,7 +7,7 @@ use std::time::Duration;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
-use leasehold_api::{EPOCH_HEADER, ErrorCode, PROBLEM_CONTENT_TYPE, Problem};
+use leasehold_api::{DURABILITY_HEADER, EPOCH_HEADER, ErrorCode, PROBLEM_CONTENT_TYPE, Problem};
 use leasehold_node::Left;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -79,8 +79,9 @@ fn told_above_cap(app: &App) -> Vec<u8> {
     let body = serde_json::to_vec(&problem).expect("a problem has string keys and no failing parts");
     let head = format!(
         "HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\ncontent-type: {PROBLEM_CONTENT_TYPE}\r\n\
-         {EPOCH_HEADER}: {}\r\ncontent-length: {}\r\n\r\n",
+         {EPOCH_HEADER}: {}\r\n{DURABILITY_HEADER}: {}\r\ncontent-length: {}\r\n\r\n",
         app.epoch.to_str().expect("a UUID and a number"),
+        app.durability.to_str().expect("a word"),
         body.len()
     );
     [head.into_bytes(), body].concat()

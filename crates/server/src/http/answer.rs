@@ -17,8 +17,9 @@ use super::connection::InFlight;
 /// An answer on its way out.
 pub(crate) type Answer = Response<AnswerBody>;
 
-/// The name of the header that every answer carries.
+/// The names of the headers that every answer carries.
 pub(crate) static EPOCH: HeaderName = HeaderName::from_static(leasehold_api::EPOCH_HEADER);
+pub(crate) static DURABILITY: HeaderName = HeaderName::from_static(leasehold_api::DURABILITY_HEADER);
 
 /// The body of an answer.
 pub(crate) enum AnswerBody {

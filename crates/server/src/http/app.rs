@@ -41,6 +41,8 @@ pub(crate) struct Base {
     pub(crate) hosts: HostPolicy,
     /// `<cluster id>/<epoch>`. A node serves one epoch from start to stop, so it is written once.
     pub(crate) epoch: HeaderValue,
+    /// What an acknowledged commit survives, as the journal said when this life began. Static text: a copy costs nothing.
+    pub(crate) durability: HeaderValue,
     /// Where others reach this node.
     pub(crate) address: String,
     pub(crate) metrics: Arc<Metrics>,

@@ -54,9 +54,15 @@ const PASSED_ON: [HeaderName; 7] = [
     HeaderName::from_static(leasehold_trace::TRACEPARENT),
     HeaderName::from_static("tracestate"),
 ];
-/// What of an answer the caller needs to know. The epoch is that of the node that decided.
-const PASSED_BACK: [HeaderName; 5] =
-    [CONTENT_TYPE, CACHE_CONTROL, ALLOW, RETRY_AFTER, HeaderName::from_static(leasehold_api::EPOCH_HEADER)];
+/// What of an answer the caller needs to know. Epoch and durability are those of the node that decided.
+const PASSED_BACK: [HeaderName; 6] = [
+    CONTENT_TYPE,
+    CACHE_CONTROL,
+    ALLOW,
+    RETRY_AFTER,
+    HeaderName::from_static(leasehold_api::EPOCH_HEADER),
+    HeaderName::from_static(leasehold_api::DURABILITY_HEADER),
+];
 
 /// Connections to active nodes, kept from one to the next.
 #[derive(Clone, Debug)]

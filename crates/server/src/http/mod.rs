@@ -39,6 +39,7 @@ use tokio::sync::watch;
 use crate::auth::ConnectionCaller;
 use crate::forwarding;
 use crate::traces;
+pub(crate) use answer::DURABILITY;
 use answer::{Answer, AnswerBody, EPOCH, Failure};
 use connection::Activity;
 use received::Received;
@@ -77,8 +78,9 @@ pub(crate) async fn answer(app: &Arc<App>, request: Request<Incoming>, activity:
             span.fail(answer.status().to_string());
         }
     }
-    // The epoch in an answer is that of the node that decided (N7).
+    // Epoch and durability in an answer are those of the node that decided (N7).
     answer.headers_mut().entry(&EPOCH).or_insert_with(|| app.epoch.clone());
+    answer.headers_mut().entry(&DURABILITY).or_insert_with(|| app.durability.clone());
     answer
 }
 

@@ -66,7 +66,9 @@ async fn calls_and_streams_go_through_a_standby_and_over_a_hand_over() {
         client = standby.client().await;
         granted = client.acquire(request("unary")).await;
     }
-    let granted = granted.unwrap().into_inner();
+    let granted = granted.unwrap();
+    assert_eq!(granted.metadata().get_all("leasehold-durability").iter().count(), 1, "{granted:?}");
+    let granted = granted.into_inner();
     assert!(granted.acquired && granted.epoch.ends_with("/1"), "{granted:?}");
 
     let (mut stream, opened) = Stream::open(&standby, "0123456789abcdef").await;

@@ -26,12 +26,15 @@ fn problem(status: &Status) -> pb::Problem {
 async fn a_lease_from_acquire_to_release() {
     let fixture = Fixture::start().await;
     let mut client = fixture.client().await;
-    let answer = client.acquire(acquire("a")).await.unwrap().into_inner();
+    let answer = client.acquire(acquire("a")).await.unwrap();
+    let durability = answer.metadata().get("leasehold-durability").cloned();
+    let answer = answer.into_inner();
     let grant = answer.grant.unwrap();
     assert!(answer.acquired && grant.fencing_token == 1 && grant.ttl_ms == 15_000);
     let (cluster, epoch) = answer.epoch.split_once('/').unwrap();
     let status = client.status(pb::StatusRequest {}).await.unwrap().into_inner();
     assert_eq!((cluster, epoch), (status.cluster_id.as_str(), status.epoch.to_string().as_str()));
+    assert_eq!(durability.unwrap(), status.durability.as_str());
 
     let held = client.acquire(acquire("a")).await.unwrap().into_inner();
     assert_eq!(held.not_granted.unwrap().holders[0].fencing_token, 1);

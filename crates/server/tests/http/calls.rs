@@ -208,13 +208,15 @@ async fn ids_that_nobody_knows() {
 }
 
 #[tokio::test]
-async fn every_answer_names_cluster_and_epoch() {
+async fn every_answer_names_cluster_epoch_and_durability() {
     let server = TestServer::start().await;
     let status = server.get("/v1/status").await.json();
     let expected = format!("{}/{}", status["clusterId"].as_str().unwrap(), status["epoch"]);
     for path in
         ["/v1/status", "/healthz", "/readyz", "/metrics", "/openapi.json", "/", "/v1/locks", "/nowhere"]
     {
-        assert_eq!(server.get(path).await.header("leasehold-epoch"), Some(expected.as_str()), "{path}");
+        let answer = server.get(path).await;
+        assert_eq!(answer.header("leasehold-epoch"), Some(expected.as_str()), "{path}");
+        assert_eq!(answer.header("leasehold-durability"), status["durability"].as_str(), "{path}");
     }
 }

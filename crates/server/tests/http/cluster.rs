@@ -110,6 +110,8 @@ async fn every_call_goes_through_a_standby() {
     let direct = active.acquire("s", 0).await;
     assert_eq!(grant.header("leasehold-epoch"), direct.header("leasehold-epoch"), "that of who decided");
     assert!(grant.header("leasehold-epoch").unwrap().ends_with("/1"));
+    assert!(grant.header("leasehold-durability").is_some(), "once, as it was told there");
+    assert_eq!(grant.header("leasehold-durability"), direct.header("leasehold-durability"));
     assert_eq!(standby.acquire("r", 0).await.json()["acquired"], false);
     let mut client = standby.connect().await;
     let renewed = client.post(&format!("{}/renew", lease_path(&grant)), json!({})).await;

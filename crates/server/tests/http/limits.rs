@@ -97,7 +97,10 @@ async fn connections_are_bounded() {
     let mut third = server.connect().await;
     let told = third.answer().await;
     told.problem(503, "overloaded");
-    assert_eq!(told.header("leasehold-epoch"), first.get("/healthz").await.header("leasehold-epoch"));
+    let healthy = first.get("/healthz").await;
+    for name in ["leasehold-epoch", "leasehold-durability"] {
+        assert_eq!(told.header(name), healthy.header(name));
+    }
     third.until_closed().await;
     assert_eq!(first.get("/healthz").await.status, 200);
 }
