@@ -166,6 +166,43 @@ fn postgres_hung() {
     promotions("postgres-hung", |primary| primary.pause(0));
 }
 
+/// Somebody deletes the journal under its nodes. None of them goes on, and none that has seen it founds it anew.
+#[test]
+fn etcd_emptied() {
+    let Drill { mut seed, .. } = Drill::begin("fail-over", "etcd-emptied", 1);
+    let engine = Engine::start(Kind::Etcd);
+    let mut cluster = Cluster::start(Program::Leasehold, vec![engine.url(); 2]);
+    let (history, nodes) = (History::new(), cluster.addresses());
+    Client::new(&history, &nodes, 0).keep("before", &seed.uuid());
+    // Every standby writes its witness once a second.
+    let seen = cluster.data(1 - cluster.active()).join("witness");
+    until("a standby's witness", PATIENCE, || {
+        std::fs::read_to_string(&seen).ok()?.contains("token").then_some(())
+    });
+    let etcdctl = |arguments: &[&str]| {
+        let endpoint = engine.server.addresses()[0].to_string();
+        let mut command = Command::new("etcdctl");
+        let output = command.args(["--endpoints", &endpoint]).args(arguments).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    etcdctl(&["del", "", "--from-key"]);
+    for again in [false, true] {
+        for index in 0..cluster.len() {
+            if again {
+                cluster.spawn_node(index);
+            }
+            let status = until("a node to halt", PATIENCE, || cluster.node_mut(index).ended());
+            let log = cluster.node(index).log();
+            assert!(
+                status.code() == Some(78) && log.contains("there is none of this name"),
+                "{status} {log}"
+            );
+        }
+    }
+    assert_eq!(etcdctl(&["get", "", "--from-key", "--keys-only"]), "", "nothing was founded");
+}
+
 /// The engine's own leader is killed under load.
 fn leader_kills(kind: Kind, is_leader: fn(SocketAddr) -> bool) {
     let Drill { times, mut seed } = Drill::begin("fail-over", kind.name(), TIMES);

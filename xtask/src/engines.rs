@@ -46,12 +46,14 @@ const DRILLS: &[Drill] = &[
     Drill {
         name: "fail-over",
         about: "the engine fails over by itself, with and without loss (F9)",
-        engines: "postgres-async postgres-sync postgres-alone postgres-beside postgres-hung etcd3 zookeeper3",
+        engines: "postgres-async postgres-sync postgres-alone postgres-beside postgres-hung etcd3 etcd-emptied \
+                  zookeeper3",
     },
     Drill {
         name: "engine-away",
         about: "the engine is frozen or dead for ten seconds",
-        engines: "postgres-frozen postgres-dead etcd-frozen etcd-dead redis-frozen redis-dead zookeeper-frozen zookeeper-dead",
+        engines: "postgres-frozen postgres-dead etcd-frozen etcd-dead redis-frozen redis-dead \
+                  zookeeper-frozen zookeeper-dead",
     },
 ];
 
