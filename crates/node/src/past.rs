@@ -83,6 +83,11 @@ impl Past {
         }
     }
 
+    /// The journal was not seen at all: what comes next may lag anew, as members of an engine do that was away.
+    pub(crate) fn lost_sight(&mut self) {
+        self.less_since = None;
+    }
+
     /// Why a journal that is not there may not be founded: this node has seen it.
     pub(crate) fn gone(&self) -> Option<OpenError> {
         self.witness.as_ref().map(Witness::misses_everything)

@@ -231,6 +231,9 @@ impl<'a> Standby<'a> {
     fn saw_nothing(&mut self, why: &StartError) {
         self.reader = None;
         self.vigil.saw_nothing(chance());
+        if !matches!(why, StartError::Read(ReadError::NotFounded)) {
+            self.past.lost_sight();
+        }
         self.node.seat.shared().set_trouble(Some(why.to_string()));
     }
 

@@ -46,7 +46,7 @@ fn commits(status: &StatusAnswer) -> &'static str {
     match (status.stalled, status.role) {
         (false, _) => "make progress",
         (true, Role::Active) => "STALLED: renewals are refused",
-        (true, Role::Standby) => "STALLED: the journal is out of reach, and no active node is ready",
+        (true, Role::Standby) => "STALLED: nobody serves, as far as this node can tell; GET /readyz says why",
     }
 }
 

@@ -132,6 +132,29 @@ async fn what_only_lagged_is_followed_once_it_comes() {
 }
 
 #[tokio::test]
+async fn the_time_in_which_an_engine_is_away_is_no_lag() {
+    let mut cluster = Cluster::new(2).await;
+    cluster.members[0].grant("r", 1).await;
+    cluster.pass(1_500).await;
+    cluster.members.remove(1).shut_down().await;
+    let mut witness = witness_of(&cluster, 2);
+    // More than the take-over after the outage will show.
+    witness.epoch = Epoch(witness.epoch.0 + 9);
+    witness.store(&cluster.config(2).data_dir.join("witness")).unwrap();
+    let lagging = cluster.start(cluster.config(2)).await.unwrap();
+    cluster.members.push(lagging);
+    cluster.pass(5_000).await;
+    cluster.journal.set_available(false);
+    cluster.pass(10_000).await;
+    cluster.journal.set_available(true);
+    // A node that had halted would look at no clock any more, and time would stand still.
+    cluster.pass(5_000).await;
+    assert!(cluster.members[1].handle.status().trouble.is_some(), "it still waits");
+    let lagging = cluster.members.remove(1);
+    assert!(matches!(cluster.pass_until_stopped(lagging).await, StopReason::Halted(_)));
+}
+
+#[tokio::test]
 async fn a_token_that_the_journal_does_not_know_is_a_loss_also_where_the_slot_says_nothing() {
     let mut cluster = Cluster::new(1).await;
     cluster.members[0].grant("r", 1).await;
