@@ -7,7 +7,8 @@
 //! there is stuck, and could not even be told that nothing moves (N5): so somebody on another thread watches, and gives
 //! them up.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tokio::runtime;
@@ -31,11 +32,29 @@ pub(crate) struct Places {
     free: Arc<Semaphore>,
     /// Whether the journal may block the thread.
     may_block: bool,
+    /// The thread, once it runs.
+    thread: Arc<OnceLock<ThreadId>>,
 }
 
 impl Places {
     pub(crate) fn new(runtime: runtime::Handle, may_block: bool) -> Self {
-        Self { runtime, free: Arc::new(Semaphore::new(PLACES as usize)), may_block }
+        let free = Arc::new(Semaphore::new(PLACES as usize));
+        Self { runtime, free, may_block, thread: Arc::default() }
+    }
+
+    /// Said on the loop's thread, before anybody comes.
+    pub(crate) fn begin_here(&self) {
+        self.thread.set(thread::current().id()).expect("the loop has one thread");
+    }
+
+    /// Whether whoever asks is on the loop's thread.
+    pub(crate) fn are_here(&self) -> bool {
+        self.thread.get() == Some(&thread::current().id())
+    }
+
+    /// Whether the journal may block the thread.
+    pub(crate) fn may_block(&self) -> bool {
+        self.may_block
     }
 
     /// One of them, if one is free, for somebody who talks to this life.
@@ -130,6 +149,16 @@ mod tests {
             assert_eq!(beside.run(async {}).await, Left::Done);
         }
         assert!(places.take(life).is_some());
+    }
+
+    #[tokio::test]
+    async fn only_the_loops_thread_is_where_they_are() {
+        let (places, ..) = places(true);
+        assert!(!places.are_here(), "no loop runs yet");
+        places.begin_here();
+        assert!(places.are_here());
+        let elsewhere = places.clone();
+        assert!(!thread::spawn(move || elsewhere.are_here()).join().unwrap());
     }
 
     #[tokio::test]

@@ -112,6 +112,9 @@ pub const RESOLVE_EVERY: Duration = Duration::from_millis(50);
 /// Commands taken before the next commit begins: bounds how long the first of them waits for the last to be decided.
 pub(crate) const TAKE_MOST: u64 = 4_096;
 
+/// Deciding so many takes long enough for others to come meanwhile; with fewer a look would cost more than it finds.
+pub(crate) const MANY: u64 = 8;
+
 /// So many commands are too many for one commit of an engine, so that half of them is left for the next. With fewer, a second
 /// commit takes longer than deciding all of them.
 pub(crate) const HALVED: usize = 128;

@@ -10,6 +10,7 @@ use leasehold_core::Ticket;
 use leasehold_types::TenantName;
 use tokio::sync::mpsc;
 
+use crate::awake::Awake;
 use crate::cell::Asker;
 use crate::config::{ANNOUNCE_EVERY, HALVED, HEARTBEAT, LONG_COMMIT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Place};
@@ -44,6 +45,8 @@ pub(crate) struct Desk {
     /// The newest work with the journal.
     settled: Option<Settled>,
     alarm: Option<(Duration, Sleep)>,
+    /// Whether it stays awake when it waits.
+    awake: Awake,
     /// How long commits take, the newest counting most.
     commits_take: Duration,
     next_heartbeat: Duration,
@@ -88,6 +91,7 @@ impl Desk {
         time: ServingTime,
         most_backlog: usize,
         turns: Turns,
+        awake: Awake,
     ) -> Self {
         Self {
             state,
@@ -102,6 +106,7 @@ impl Desk {
             turns,
             settled: None,
             alarm: None,
+            awake,
             commits_take: Duration::ZERO,
             next_heartbeat: Duration::ZERO,
             next_announcement: Duration::ZERO,
@@ -132,12 +137,20 @@ impl Desk {
         }
     }
 
-    /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts.
-    pub(crate) fn round(&mut self, first: Option<Message>) {
+    /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts. How
+    /// many commands it took.
+    pub(crate) fn round(&mut self, first: Option<Message>) -> u64 {
+        let before = self.last_ticket;
         self.was_half = false;
         self.look();
         self.take_some(first, TAKE_MOST);
         self.let_time_work();
+        self.last_ticket - before
+    }
+
+    /// Whether somebody has come since the last round.
+    pub(crate) fn has_mail(&self) -> bool {
+        !self.inbox.is_empty()
     }
 
     /// The round before an append to an engine: of so many that wait, half is enough to begin with. Callers that were all
@@ -152,7 +165,8 @@ impl Desk {
         let waiting = self.shared.queued();
         let is_worth_it = waiting >= HALVED && self.commits_take < LONG_COMMIT;
         if self.was_half || !is_worth_it || !self.state.is_idle() {
-            return self.round(first);
+            self.round(first);
+            return;
         }
         self.was_half = true;
         self.look();
@@ -191,14 +205,21 @@ impl Desk {
         if (self.rest.is_some() || self.turns.can_go_on()) && !is_full {
             return None;
         }
-        tokio::select! {
+        let clock = &*self.shared.clock;
+        let begun = clock.monotonic();
+        let message = tokio::select! {
             biased;
             Some(message) = self.inbox.recv(), if !is_full => Some(message),
             () = alarm => {
                 self.alarm = None;
                 None
             }
-        }
+            () = self.awake.stay(clock) => None,
+        };
+        // Those who call from elsewhere have threads of their own to wake, and need the cores for them.
+        let is_from_beside = matches!(&message, Some(Message::Batch(batch)) if batch.is_from_beside());
+        self.awake.woken(is_from_beside.then(|| clock.monotonic().saturating_sub(begun)));
+        message
     }
 
     /// The monotonic clock, now.

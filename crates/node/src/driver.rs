@@ -11,9 +11,10 @@ use std::time::Duration;
 use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
-use crate::config::{BEAT, RESOLVE_EVERY, STALL};
+use crate::config::{BEAT, MANY, RESOLVE_EVERY, STALL, TAKE_MOST};
 use crate::desk::Desk;
 use crate::keepers::Keepers;
+use crate::shared::Message;
 use crate::state::{Next, Work};
 
 /// Serves until the node is shut down, fenced, or its journal fails. The caller then stops the desk.
@@ -36,7 +37,7 @@ pub(crate) async fn serve(
             if is_engine {
                 desk.half_round(first.take());
             } else {
-                desk.round(first.take());
+                take_all(desk, first.take()).await;
             }
             desk.tell();
             next = desk.state.next_work();
@@ -75,6 +76,24 @@ pub(crate) async fn serve(
                 first = desk.wait().await;
             }
         }
+    }
+}
+
+/// Takes what waits before an append that blocks. To decide many takes so long that more have come meanwhile, which those beside
+/// the loop have had no turn to read: they belong to this batch too, since a durable write takes as long for all of them as
+/// for some. Nobody waits for what is not there.
+async fn take_all(desk: &mut Desk, first: Option<Message>) {
+    let mut taken = desk.round(first);
+    let mut left = TAKE_MOST;
+    while taken >= MANY && taken < left {
+        left -= taken;
+        // Once to hear of what has come, and once for those who read it.
+        tokio::task::yield_now().await;
+        tokio::task::yield_now().await;
+        if !desk.has_mail() {
+            return;
+        }
+        taken = desk.round(None);
     }
 }
 

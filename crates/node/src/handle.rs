@@ -79,6 +79,11 @@ impl Handle {
         self.seat.places().take(life)
     }
 
+    /// Whether an append blocks the loop's thread, so that nothing is decided meanwhile: where nobody shares the journal.
+    pub fn appends_block(&self) -> bool {
+        self.seat.places().may_block()
+    }
+
     /// The node as it is now; never waits for the loop.
     pub fn status(&self) -> Status {
         let active = self.seat.active().borrow().clone();

@@ -92,10 +92,11 @@ struct Waits<T> {
 impl<T> Lane<T> {
     pub(crate) fn new(seat: Arc<Seat>) -> Self {
         let shared = seat.shared();
+        let mailbox = Arc::new(Mailbox::new(seat.places().are_here()));
         Self {
             seat,
             shared,
-            mailbox: Arc::default(),
+            mailbox,
             calls: Vec::new(),
             free: Vec::new(),
             pending: 0,
@@ -130,7 +131,8 @@ impl<T> Lane<T> {
         self.shared = self.seat.shared();
         let arrived = self.shared.clock.monotonic();
         let entry = may_enter(&self.shared, arrived);
-        let (mut full, mut batch) = (Vec::new(), Vec::new());
+        let calls = calls.into_iter();
+        let (mut full, mut batch) = (Vec::new(), Vec::with_capacity(calls.size_hint().0.min(LONGEST)));
         for (tag, call, trail) in calls {
             if let Err(error) = entry.clone().and_then(|()| self.admit(&call)) {
                 self.refused.push((tag, error));

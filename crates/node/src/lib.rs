@@ -14,6 +14,7 @@
 //! - [`Handle::watch`] follows what happens, with resume.
 //! - [`state::State`] is the loop without threads, clocks or IO; a simulator drives exactly that.
 
+mod awake;
 mod beside;
 mod call;
 mod cell;

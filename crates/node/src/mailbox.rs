@@ -17,7 +17,11 @@ pub(crate) type Letter = (u32, Answer);
 
 /// See the module.
 #[derive(Debug, Default)]
-pub(crate) struct Mailbox(Mutex<Inner>);
+pub(crate) struct Mailbox {
+    inner: Mutex<Inner>,
+    /// Whether its lane lives on the loop's own thread.
+    is_beside: bool,
+}
 
 #[derive(Debug, Default)]
 struct Inner {
@@ -28,6 +32,10 @@ struct Inner {
 }
 
 impl Mailbox {
+    pub(crate) fn new(is_beside: bool) -> Self {
+        Self { inner: Mutex::default(), is_beside }
+    }
+
     /// The loop's side: puts letters here without waking anybody, and leaves `letters` empty; or leaves them if the lane
     /// is gone.
     pub(crate) fn put(&self, letters: &mut Vec<Letter>) {
@@ -70,7 +78,7 @@ impl Mailbox {
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.0.lock().expect("nothing panics while it holds a mailbox")
+        self.inner.lock().expect("nothing panics while it holds a mailbox")
     }
 }
 
@@ -122,6 +130,11 @@ impl CallBatch {
 
     pub(crate) fn len(&self) -> usize {
         self.calls.len()
+    }
+
+    /// Whether they come from somebody beside the loop.
+    pub(crate) fn is_from_beside(&self) -> bool {
+        self.mailbox.is_beside
     }
 
     /// Whose calls they are: a lane is one caller's.

@@ -9,6 +9,7 @@ use leasehold_types::ids::random;
 use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 use tokio::sync::mpsc;
 
+use crate::awake::Awake;
 use crate::desk::Desk;
 use crate::keepers::{Keepers, SnapshotStart, load_witness, store_witness};
 use crate::node::Node;
@@ -94,7 +95,8 @@ pub(crate) async fn make_ready(
     }
     shared.set_format(state.table().journaled());
     let turns = Turns::new(!limits.confirm_is_free);
-    let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns);
+    let awake = Awake::new(limits.confirm_is_free);
+    let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns, awake);
     desk.publish();
     Ok(Ready { desk, writer: opened.writer, keepers })
 }

@@ -141,6 +141,7 @@ pub async fn start(
     let node = Node::new(config, journal, clock, observer, runtime.handle());
     let seat = Arc::clone(&node.seat);
     let life = move || {
+        node.seat.places().begin_here();
         let end = runtime.block_on(lives(&node, Report(Some(report_ready))));
         // Ends the tasks that a journal left behind, and with them its hold on the engine, before anybody is told.
         drop(runtime);

@@ -117,3 +117,26 @@ async fn between_two_appends_that_block_who_is_there_has_a_turn() {
     }
     assert_eq!(work.await.unwrap(), Left::Done);
 }
+
+/// Those beside the loop read nothing while it decides: what has come for them by then is of the same commit.
+#[tokio::test]
+async fn what_comes_while_many_are_decided_is_of_the_same_commit() {
+    let (world, _) = world_behind_a_gate().await;
+    world.grant("before", 255).await;
+    let before = world.seen.batches.lock().unwrap().len();
+    let mut lane = world.handle.lane();
+    let beside = world.handle.beside_the_loop().expect("a place is free");
+    let left = beside.run(async move {
+        let calls = |from: u8| (from..from + 10).map(|tag| (tag, acquire(&format!("r{tag}"), tag + 1)));
+        lane.send(calls(0));
+        // Its next turn is after the loop's.
+        tokio::task::yield_now().await;
+        lane.send(calls(10));
+        let mut answers = Vec::new();
+        while lane.pending() > 0 {
+            lane.answers(&mut answers).await;
+        }
+    });
+    assert_eq!(left.await, Left::Done);
+    assert_eq!(world.seen.batches.lock().unwrap()[before..], [20]);
+}
