@@ -31,6 +31,10 @@ pub(super) use request::note_expired;
 
 /// Frames that wait to be written. More would only add delay: a client that does not read is not answered faster.
 const FRAMES: usize = 8;
+/// Answers in one frame where an append blocks the loop: while the client reads them, and its tasks ask again, the next
+/// are put into words, and what was asked is decided. On an engine, which takes as long for one as for all, whoever asks
+/// again early would have an append to themselves; there everything that one commit answers is one frame.
+const AT_ONCE: usize = 32;
 /// A resume key of fewer characters could be guessed.
 const RESUME_KEY_LEAST: usize = 16;
 
@@ -71,6 +75,8 @@ struct Work {
     app: Arc<App>,
     session: SessionId,
     epoch: u64,
+    /// Answers in one frame.
+    at_once: usize,
     pipeline: Pipeline,
     losses: LossSender,
     lost: mpsc::UnboundedReceiver<Loss>,
@@ -110,6 +116,7 @@ impl Work {
             expires_at_ms: opened.expires_at.0,
         };
         let work = Self {
+            at_once: if app.handle.appends_block() { AT_ONCE } else { usize::MAX },
             pipeline: Pipeline::new(Arc::clone(&app), opened.session_id),
             app,
             session: opened.session_id,
@@ -153,7 +160,12 @@ impl Work {
                     },
                     Ok(None) | Err(_) => return End::Broken,
                 },
-                () = self.pipeline.done(&mut done) => self.answers(&mut done),
+                () = self.pipeline.done(&mut done) => {
+                    if self.tell_answers(&mut done, out).await {
+                        continue;
+                    }
+                    return End::Broken;
+                }
                 Some(loss) = self.lost.recv() => self.tell_losses(loss),
                 () = draining(&mut drain) => {
                     let end = Problem::new(ErrorCode::NotActive, "the node is shutting down");
@@ -163,8 +175,7 @@ impl Work {
                     return End::Broken;
                 }
             };
-            let ends = frame.end.is_some();
-            if out.send(Ok(frame)).await.is_err() || ends {
+            if out.send(Ok(frame)).await.is_err() {
                 return End::Broken;
             }
         }
@@ -180,11 +191,24 @@ impl Work {
         frame.close.then_some(End::Closed)
     }
 
-    /// One frame with everything that is answered by now.
-    fn answers(&mut self, done: &mut Vec<Done>) -> pb::ServerFrame {
-        let mut frame = self.frame();
-        done.drain(..).for_each(|done| answer::put(&self.app, done, &mut frame));
-        frame
+    /// Tells everything that is answered by now; false if that was the last of the stream, or nobody hears it.
+    async fn tell_answers(&mut self, done: &mut Vec<Done>, out: &Out) -> bool {
+        let mut done = done.drain(..);
+        loop {
+            let mut frame = self.frame();
+            let next = done.by_ref().take(self.at_once);
+            frame.answers.reserve(next.len());
+            next.for_each(|done| answer::put(&self.app, done, &mut frame));
+            let ends = frame.end.is_some();
+            if out.send(Ok(frame)).await.is_err() || ends {
+                return false;
+            }
+            if done.len() == 0 {
+                return true;
+            }
+            // So that it is written before the next one is made.
+            tokio::task::yield_now().await;
+        }
     }
 
     /// One frame with everything that is lost by now. A client that has not heard of a grant would take its loss for that

@@ -7,7 +7,7 @@ use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::answer::Outcome;
 use leasehold_proto::v1::request::Ask;
 use leasehold_server::RawConfig;
-use leasehold_types::{Durability, LeaseId, ids};
+use leasehold_types::{Durability, LeaseId, SessionId, ids};
 use tokio::sync::mpsc;
 use tonic::{Code, Status, Streaming};
 
@@ -137,6 +137,22 @@ async fn a_batch_is_done_in_order_and_answered_by_number() {
     assert!(matches!(&outcomes[3], Outcome::NotGranted(not) if not.holders.len() == 1));
 }
 
+/// The client asks again after the first of them while the others are still being written.
+#[tokio::test]
+async fn many_answers_of_one_commit_come_in_several_frames_in_order() {
+    let fixture = Fixture::start().await;
+    let (mut stream, _) = Stream::open(&fixture, "many answers at once").await;
+    stream.send((0..100).map(|n| acquire(n, &format!("many/{n}"), ids::random(), 0)).collect());
+    let (mut numbers, mut sizes) = (Vec::new(), Vec::new());
+    while numbers.len() < 100 {
+        let frame = stream.next().await.unwrap();
+        sizes.push(frame.answers.len());
+        numbers.extend(frame.answers.iter().map(|answer| answer.id));
+    }
+    assert_eq!(numbers, (0..100).collect::<Vec<_>>());
+    assert_eq!(sizes, [32, 32, 32, 4]);
+}
+
 #[tokio::test]
 async fn what_is_not_understood_is_refused_and_the_stream_goes_on() {
     let fixture = Fixture::start().await;
@@ -231,6 +247,19 @@ async fn keep_alives_are_answered_and_losses_pushed_until_they_are_seen() {
     kept.sort_unstable();
     assert_eq!((kept, losses), (vec![7, 8, 9], 1), "told once more, and not after it was seen");
     assert!(opened.ttl_ms <= 5_000);
+}
+
+#[tokio::test]
+async fn a_stream_whose_session_has_ended_elsewhere_says_so_and_ends() {
+    let fixture = Fixture::start().await;
+    let (mut stream, opened) = Stream::open(&fixture, "0123456789abcdef").await;
+    let session_id = SessionId::from_bytes(opened.session_id.as_ref().try_into().unwrap()).to_string();
+    let close = pb::CloseSessionRequest { session_id, ..Default::default() };
+    fixture.client().await.close_session(close).await.unwrap();
+    let keep_alive = Some(pb::KeepAlive { id: 1, ..Default::default() });
+    stream.frames.send(pb::ClientFrame { keep_alive, ..Default::default() }).unwrap();
+    assert!(stream.next().await.unwrap().end.is_some());
+    assert!(stream.next_or_end().await.unwrap().is_none());
 }
 
 #[tokio::test]
