@@ -18,9 +18,11 @@ const SOON: Duration = Duration::from_micros(150);
 const STREAK: u32 = 4;
 /// A look that takes this long was interrupted by somebody else's work: less than a scheduler's slice, more than any look.
 const HELD_UP: Duration = Duration::from_millis(1);
-/// The loop then sleeps as usual for this long: whoever works there works for longer, and being held up once a second is
-/// little.
+/// The loop then sleeps as usual for this long at first, since whoever works there works for longer; and for twice as long
+/// each time that it is held up again soon, as it is where its share of the processor is rationed and looking around uses
+/// that up.
 const ASIDE: Duration = Duration::from_secs(1);
+const ASIDE_MOST: Duration = Duration::from_secs(64);
 
 /// See the module.
 #[derive(Debug)]
@@ -29,11 +31,13 @@ pub(crate) struct Awake {
     is_allowed: bool,
     streak: u32,
     sleeps_until: Duration,
+    /// For how long it last stepped aside.
+    aside: Duration,
 }
 
 impl Awake {
     pub(crate) fn new(is_allowed: bool) -> Self {
-        Self { is_allowed, streak: 0, sleeps_until: Duration::ZERO }
+        Self { is_allowed, streak: 0, sleeps_until: Duration::ZERO, aside: Duration::ZERO }
     }
 
     /// Looks around for a moment, if that is worth it; never completes. Every look lets those beside the loop have a turn.
@@ -65,7 +69,9 @@ impl Awake {
     fn is_held_up(&mut self, last: Duration, now: Duration) -> bool {
         let is_held_up = now.saturating_sub(last) >= HELD_UP;
         if is_held_up {
-            self.sleeps_until = now + ASIDE;
+            let went_well = now.saturating_sub(self.sleeps_until);
+            self.aside = if went_well > self.aside { ASIDE } else { (2 * self.aside).min(ASIDE_MOST) };
+            self.sleeps_until = now + self.aside;
         }
         is_held_up
     }
@@ -109,5 +115,20 @@ mod tests {
         assert!(awake.is_held_up(NOW, NOW + HELD_UP));
         assert!(!awake.is_worth_it(NOW + ASIDE));
         assert!(awake.is_worth_it(NOW + HELD_UP + ASIDE));
+    }
+
+    #[test]
+    fn whoever_is_held_up_again_soon_sleeps_for_twice_as_long() {
+        let mut awake = after_calls_that_came_soon(true);
+        let mut now = NOW;
+        let mut held_up_after = |well: Duration| {
+            now = now.max(awake.sleeps_until) + well;
+            assert!(awake.is_held_up(now - HELD_UP, now));
+            awake.aside.as_secs()
+        };
+        let soon = Duration::from_millis(100);
+        let asides: Vec<_> = (0..8).map(|_| held_up_after(soon)).collect();
+        assert_eq!(asides, [1, 2, 4, 8, 16, 32, 64, 64]);
+        assert_eq!(held_up_after(ASIDE_MOST + soon), 1, "after it went well for longer than that");
     }
 }
