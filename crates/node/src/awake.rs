@@ -16,7 +16,8 @@ const LOOKS: u32 = 200;
 const SOON: Duration = Duration::from_micros(150);
 /// So many calls in succession must have come soon.
 const STREAK: u32 = 4;
-/// A look that takes this long was interrupted by somebody else's work: less than a scheduler's slice, more than any look.
+/// A look that takes this long was interrupted by somebody else's work: less than a scheduler's slice, and far more than a
+/// look. Those beside the loop may have a turn that long; it then sleeps for nothing, which costs little.
 const HELD_UP: Duration = Duration::from_millis(1);
 /// The loop then sleeps as usual for this long at first, since whoever works there works for longer; and for twice as long
 /// each time that it is held up again soon, as it is where its share of the processor is rationed and looking around uses
