@@ -1,12 +1,14 @@
-//! Places on the loop's own thread, for the few who talk to the loop all the time.
+//! Places on the loop's own thread, for those who talk to the loop all the time.
 //!
 //! What is handed over on one thread wakes no other: on two cores the way from a connection to the loop and back costs
-//! more than the deciding. There is room only for a few, since whoever is there takes its time from the loop.
+//! more than the deciding. Whoever is there takes its time from the loop, so that where other cores are free there is room
+//! only for a few.
 //!
 //! The embedded journal blocks that thread while it writes, for a tenth of a millisecond. Behind a disk that hangs whoever is
 //! there is stuck, and could not even be told that nothing moves (N5): so somebody on another thread watches, and gives
 //! them up.
 
+use std::num::NonZero;
 use std::sync::{Arc, OnceLock};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -19,9 +21,14 @@ use crate::Clock;
 use crate::config::STALL;
 use crate::shared::Shared;
 
-/// How many there may be: the streams of a few busy processes. Chosen, not measured: one is where the gain is, and many would
+/// How many there are: the streams of a few busy processes. Chosen, not measured: one is where the gain is, and many would
 /// leave the other threads idle.
 const PLACES: u32 = 4;
+/// How many there are on [`FEW_CORES`]. The loop has one of them for itself; workers would share the other with whoever calls,
+/// and spend much of it waking each other. A bound all the same: a flood of connections is the workers'.
+const PLACES_ON_FEW_CORES: u32 = 256;
+/// No more cores than this are few.
+const FEW_CORES: usize = 2;
 /// Those who are still there when a life ends get this long to take their leave.
 const FAREWELL: Duration = Duration::from_millis(500);
 
@@ -29,6 +36,8 @@ const FAREWELL: Duration = Duration::from_millis(500);
 #[derive(Clone, Debug)]
 pub(crate) struct Places {
     runtime: runtime::Handle,
+    /// How many there are, free or not.
+    all: u32,
     free: Arc<Semaphore>,
     /// Whether the journal may block the thread.
     may_block: bool,
@@ -38,8 +47,14 @@ pub(crate) struct Places {
 
 impl Places {
     pub(crate) fn new(runtime: runtime::Handle, may_block: bool) -> Self {
-        let free = Arc::new(Semaphore::new(PLACES as usize));
-        Self { runtime, free, may_block, thread: Arc::default() }
+        // Where nobody knows, there may be many.
+        Self::on_cores(thread::available_parallelism().map_or(usize::MAX, NonZero::get), runtime, may_block)
+    }
+
+    fn on_cores(cores: usize, runtime: runtime::Handle, may_block: bool) -> Self {
+        let all = if cores <= FEW_CORES { PLACES_ON_FEW_CORES } else { PLACES };
+        let free = Arc::new(Semaphore::new(all as usize));
+        Self { runtime, all, free, may_block, thread: Arc::default() }
     }
 
     /// Said on the loop's thread, before anybody comes.
@@ -68,7 +83,7 @@ impl Places {
         tokio::select! {
             biased;
             // Never closed.
-            left = self.free.acquire_many(PLACES) => drop(left),
+            left = self.free.acquire_many(self.all) => drop(left),
             () = async { clock.sleep_until(clock.monotonic() + FAREWELL).await } => {}
         }
     }
@@ -141,14 +156,17 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn there_are_a_few_places_and_each_is_free_again_when_its_work_is_done() {
-        let (places, life, _) = places(false);
-        let taken: Vec<_> = std::iter::from_fn(|| places.take(Arc::clone(&life))).collect();
-        assert_eq!(taken.len(), PLACES as usize);
-        for beside in taken {
-            assert_eq!(beside.run(async {}).await, Left::Done);
+    async fn places_are_few_where_cores_are_many_and_free_again_when_their_work_is_done() {
+        let (_, life, _) = places(false);
+        for (cores, all) in [(1, 256), (2, 256), (3, 4), (64, 4)] {
+            let places = Places::on_cores(cores, runtime::Handle::current(), false);
+            let taken: Vec<_> = std::iter::from_fn(|| places.take(Arc::clone(&life))).collect();
+            assert_eq!(taken.len(), all, "on {cores} cores");
+            for beside in taken {
+                assert_eq!(beside.run(async {}).await, Left::Done);
+            }
+            assert!(places.take(Arc::clone(&life)).is_some());
         }
-        assert!(places.take(life).is_some());
     }
 
     #[tokio::test]
@@ -188,7 +206,7 @@ mod tests {
         leave.send(()).unwrap();
         places.farewell(&*clock).await;
         assert_eq!(stays.await.unwrap(), Left::Done);
-        assert_eq!(places.free.available_permits(), PLACES as usize);
+        assert_eq!(places.free.available_permits(), places.all as usize);
     }
 
     #[tokio::test]

@@ -95,11 +95,17 @@ impl Drop for InFlight {
     }
 }
 
-/// A socket that counts what it reads, does not wait for ever on a reader that reads nothing, and takes the rest of a
-/// refused body before it closes.
+/// So much is read in one turn; then it is the others' on the same thread. It is a frame with the calls of some dozen tasks, and
+/// no more than hundreds of frames with nothing in them, which nobody has to wait for long.
+const TURN: usize = 4 * 1024;
+
+/// A socket that counts what it reads, lets others have a turn, does not wait for ever on a reader that reads nothing, and takes
+/// the rest of a refused body before it closes.
 pub(crate) struct WatchedStream<S> {
     socket: S,
     activity: Arc<Activity>,
+    /// What was read in this turn.
+    read: usize,
     /// Runs while the client takes nothing.
     write_stall: Option<Pin<Box<Sleep>>>,
     linger: Option<Linger>,
@@ -113,7 +119,7 @@ struct Linger {
 impl<S: AsyncRead + Unpin> WatchedStream<S> {
     /// Watches over a socket, or what is inside of it.
     pub(crate) fn new(socket: S, activity: Arc<Activity>) -> Self {
-        Self { socket, activity, write_stall: None, linger: None }
+        Self { socket, activity, read: 0, write_stall: None, linger: None }
     }
 
     fn poll_written(
@@ -156,10 +162,19 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        let before = buffer.filled().len();
-        let read = Pin::new(&mut self.socket).poll_read(cx, buffer);
-        self.activity.bytes_read.fetch_add((buffer.filled().len() - before) as u64, Relaxed);
-        read
+        if self.read >= TURN {
+            self.read = 0;
+            cx.waker().wake_by_ref();
+            return Poll::Pending;
+        }
+        let room = buffer.initialize_unfilled_to(buffer.remaining().min(TURN - self.read));
+        let mut part = ReadBuf::new(room);
+        let outcome = Pin::new(&mut self.socket).poll_read(cx, &mut part);
+        let read = part.filled().len();
+        buffer.advance(read);
+        self.read = if outcome.is_ready() { self.read + read } else { 0 };
+        self.activity.bytes_read.fetch_add(read as u64, Relaxed);
+        outcome
     }
 }
 
@@ -217,6 +232,27 @@ mod tests {
         drop(activity.begin());
         activity.bytes_read.fetch_add(1, Relaxed);
         assert_eq!(stale_after(&activity).await, 2 * patience::LOOK);
+    }
+
+    /// There is always more to read, as in a flood.
+    #[tokio::test]
+    async fn after_so_much_others_have_a_turn_and_then_it_goes_on() {
+        use tokio::io::AsyncReadExt;
+        let mut stream = WatchedStream::new(tokio::io::repeat(b'x'), Arc::default());
+        let (mut all, mut turns_of_others) = (vec![0; 10 * TURN], 0);
+        let others = async {
+            loop {
+                turns_of_others += 1;
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            read = stream.read_exact(&mut all) => assert_eq!(read.unwrap(), 10 * TURN),
+            () = others => {}
+        }
+        assert_eq!(turns_of_others, 9);
+        assert_eq!(stream.activity.bytes_read.load(Relaxed), 10 * TURN as u64);
     }
 
     #[tokio::test(start_paused = true)]
