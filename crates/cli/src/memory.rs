@@ -1,4 +1,7 @@
-//! Free memory goes back to the system.
+//! How the server has its memory: in small pages, and what is free goes back to the system.
+//!
+//! A page of two megabytes is found and emptied while somebody waits for it, for milliseconds on a machine whose memory is
+//! in pieces, or is the host's; and it counts as used when a part of it is.
 //!
 //! The allocator keeps what is freed for a second, since most of it is wanted again, and gives it back after that when
 //! somebody asks: when pages are emptied, or when a thread ends. A server that has replayed a large journal, or made a large
@@ -10,6 +13,12 @@ use std::time::Duration;
 
 /// Longer than the allocator keeps what is free; short enough that nobody wonders where the memory has gone.
 const EVERY: Duration = Duration::from_secs(3);
+
+/// Without pages of two megabytes, whatever the system's setting.
+pub(crate) fn in_small_pages() {
+    // Best effort: with them it is slower now and then, and larger.
+    let _ = rustix::thread::disable_transparent_huge_pages(true);
+}
 
 /// Goes on until the process ends.
 ///

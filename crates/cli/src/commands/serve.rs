@@ -9,6 +9,7 @@ use crate::memory;
 
 /// Serves until it is told to stop.
 pub(crate) fn serve(args: &ServeArgs) -> Result<Exit, Failure> {
+    memory::in_small_pages();
     memory::give_back().map_err(|error| Failure::Failed(format!("cannot start a thread: {error}")))?;
     match leasehold_server::serve(|| config(args)) {
         Ok(()) => Ok(Exit::Done),

@@ -44,6 +44,11 @@ impl Serving {
         Self { process, url, said }
     }
 
+    /// Its process.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.id()
+    }
+
     /// Tells it to read its files again.
     pub(crate) fn hang_up(&self) {
         let pid = rustix::process::Pid::from_child(&self.process);
