@@ -11,7 +11,7 @@ use tokio::task::JoinSet;
 use tokio::time::{Instant, interval, sleep_until};
 
 use super::connection::Connection;
-use super::{BenchPlan, Workload};
+use super::{BenchPlan, HANDED_ON, Workload};
 use crate::client::Server;
 use crate::failure::Failure;
 
@@ -50,7 +50,7 @@ impl Measured {
 }
 
 /// Runs every client for the duration.
-pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, Failure> {
+pub(super) async fn load(plan: &BenchPlan, server: &Server, prefix: &str) -> Result<Measured, Failure> {
     let mut connections = Vec::with_capacity(plan.clients);
     for _ in 0..plan.clients {
         connections.push(Connection::open(server).await?);
@@ -60,7 +60,8 @@ pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, 
     let until = began + plan.duration;
     let clients = connections.into_iter().enumerate().map(|(number, connection)| {
         let pace = Pace::new(plan, number, began);
-        Client { number, workload: plan.workload, connection, pace, done: Arc::clone(&done) }.run(until)
+        let (workload, prefix, done) = (plan.workload, prefix.to_owned(), Arc::clone(&done));
+        Client { number, prefix, workload, connection, pace, done }.run(until)
     });
     let measured = together(clients, progress(Arc::clone(&done), plan.duration)).await;
     Ok(Measured { took: began.elapsed(), ..measured })
@@ -117,6 +118,8 @@ impl Pace {
 
 struct Client {
     number: usize,
+    /// What its names begin with.
+    prefix: String,
     workload: Workload,
     connection: Connection,
     pace: Pace,
@@ -133,11 +136,11 @@ impl Client {
             let begun = self.pace.next().await;
             let outcome = match self.workload {
                 Workload::Cycle => {
-                    let name = format!("bench/{}/{}", self.number, count % NAMES);
+                    let name = format!("{}/{}/{}", self.prefix, self.number, count % NAMES);
                     self.acquire_and_release(&name, 0, begun, &mut measured).await
                 }
                 Workload::Handoff => {
-                    self.acquire_and_release("bench/handoff", WAIT.as_millis(), begun, &mut measured).await
+                    self.acquire_and_release(HANDED_ON, WAIT.as_millis(), begun, &mut measured).await
                 }
                 Workload::Renew => self.renew(&mut held, begun, &mut measured).await,
             };
@@ -179,7 +182,7 @@ impl Client {
         measured: &mut Measured,
     ) -> Result<(), Failure> {
         let Some(lease) = *held else {
-            *held = Some(self.acquire(&format!("bench/renew/{}", self.number), 0).await?);
+            *held = Some(self.acquire(&format!("{}/renew/{}", self.prefix, self.number), 0).await?);
             return Ok(());
         };
         self.connection.call("POST", &format!("/v1/locks/{lease}/renew"), "").await?;

@@ -71,9 +71,19 @@ pub(crate) async fn run(plan: BenchPlan) -> Result<Exit, Failure> {
     };
     let server = own.as_ref().map(|own| own.server().clone()).or_else(|| plan.server.clone());
     let server = server.expect("there is a server, given or our own");
+    let prefix = prefix();
     let measured = match plan.transport {
-        Transport::Http => load::load(&plan, &server).await?,
-        Transport::Grpc => stream::load(&plan, &server).await?,
+        Transport::Http => load::load(&plan, &server, &prefix).await?,
+        Transport::Grpc => stream::load(&plan, &server, &prefix).await?,
     };
     report::report(&mut Out::new(plan.format), &plan, &measured)
+}
+
+/// The lock that is handed on. It is the same for all who measure hand-offs at the same time.
+const HANDED_ON: &str = "bench/handoff";
+
+/// What the other names of this run begin with: those who measure one server at the same time do not want each other's locks.
+fn prefix() -> String {
+    let [a, b, c, d, ..] = leasehold_types::ids::random();
+    format!("bench/{:08x}", u32::from_be_bytes([a, b, c, d]))
 }

@@ -7,24 +7,25 @@ use leasehold::Client;
 use tokio::time::Instant;
 
 use super::load::{Measured, NAMES, Pace, WAIT, note, progress, together};
-use super::{BenchPlan, Workload};
+use super::{BenchPlan, HANDED_ON, Workload};
 use crate::client::Server;
 use crate::failure::Failure;
 
 /// Runs every task for the duration.
-pub(super) async fn load(plan: &BenchPlan, server: &Server) -> Result<Measured, Failure> {
+pub(super) async fn load(plan: &BenchPlan, server: &Server, prefix: &str) -> Result<Measured, Failure> {
     let security = server.security().clone();
     let client = Client::builder().endpoint(server.to_string()).owner("bench").security(security);
     let client = client.build().map_err(|error| Failure::Usage(error.to_string()))?;
     // The first acquire opens the session; that is no part of the figure.
-    cycle(&client, "bench/warm-up".to_owned(), Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
+    let warm_up = format!("{prefix}/warm-up");
+    cycle(&client, warm_up, Workload::Cycle, Instant::now(), &mut Measured::new()).await?;
     let done = Arc::new(AtomicU64::new(0));
     let numbers: Arc<[String]> = (0..NAMES).map(|number| number.to_string()).collect();
     let began = Instant::now();
     let until = began + plan.duration;
     let tasks = (0..plan.clients).map(|number| {
         let pace = Pace::new(plan, number, began);
-        let names = Names { prefix: format!("bench/{number}/"), numbers: Arc::clone(&numbers) };
+        let names = Names { prefix: format!("{prefix}/{number}/"), numbers: Arc::clone(&numbers) };
         task(client.clone(), plan.workload, names, pace, Arc::clone(&done), until)
     });
     let measured = together(tasks, progress(Arc::clone(&done), plan.duration)).await;
@@ -57,7 +58,7 @@ async fn task(
     while Instant::now() < until {
         let begun = pace.next().await;
         let name = match workload {
-            Workload::Handoff => "bench/handoff".to_owned(),
+            Workload::Handoff => HANDED_ON.to_owned(),
             Workload::Cycle | Workload::Renew => names.name(count),
         };
         count += 1;
