@@ -153,6 +153,11 @@ impl Desk {
         !self.inbox.is_empty()
     }
 
+    /// How many lanes were told of the last commit that was for any.
+    pub(crate) fn lanes_told(&self) -> usize {
+        self.post.woken()
+    }
+
     /// The round before an append to an engine: of so many that wait, half is enough to begin with. Callers that were all
     /// answered by one commit ask again all at once; then everybody stands still while somebody works, for ever: the engine
     /// while the loop decides, the loop while the engine commits.

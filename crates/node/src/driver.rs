@@ -11,6 +11,7 @@ use std::time::Duration;
 use leasehold_journal::{Confirmation, Outcome, Room, Writer};
 
 use crate::StopReason;
+use crate::beside::Places;
 use crate::config::{BEAT, MANY, RESOLVE_EVERY, STALL, TAKE_MOST};
 use crate::desk::Desk;
 use crate::keepers::Keepers;
@@ -25,6 +26,7 @@ pub(crate) async fn serve(
     writer: &mut dyn Writer,
     keepers: &mut Keepers,
     beats: bool,
+    places: &Places,
 ) -> StopReason {
     let mut first = None;
     let mut next = None;
@@ -37,7 +39,7 @@ pub(crate) async fn serve(
             if is_engine {
                 desk.half_round(first.take());
             } else {
-                take_all(desk, first.take()).await;
+                take_all(desk, places, first.take()).await;
             }
             desk.tell();
             next = desk.state.next_work();
@@ -79,12 +81,22 @@ pub(crate) async fn serve(
     }
 }
 
-/// Takes what waits before an append that blocks. To decide many takes so long that more have come meanwhile, which those beside
-/// the loop have had no turn to read: they belong to this batch too, since a durable write takes as long for all of them as
-/// for some. Nobody waits for what is not there.
-async fn take_all(desk: &mut Desk, first: Option<Message>) {
+/// Takes what waits before an append that blocks, which holds everybody beside the loop up. One call alone would be an append
+/// of its own, while the answers of the last are yet to be written and the next calls to be read: so those who are there
+/// have their turns first. And to decide many takes so long that more have come meanwhile. All of that belongs to this
+/// batch, since a durable write takes as long for many as for one; nobody waits for what is not there.
+async fn take_all(desk: &mut Desk, places: &Places, first: Option<Message>) {
     let mut taken = desk.round(first);
     let mut left = TAKE_MOST;
+    if taken > 0 && taken < MANY {
+        for _ in 0..places.turns(desk.lanes_told()) {
+            tokio::task::yield_now().await;
+        }
+        if desk.has_mail() {
+            left -= taken;
+            taken = desk.round(None);
+        }
+    }
     while taken >= MANY && taken < left {
         left -= taken;
         // Once to hear of what has come, and once for those who read it.

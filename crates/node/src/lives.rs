@@ -155,7 +155,8 @@ async fn live(node: &Node, ready: Ready, report: &mut Report) -> StopReason {
         node.seat.set_active(Some(Active { epoch, node: name, url, here: true }));
     }
     report.running();
-    let reason = serve(&mut desk, &mut *writer, &mut keepers, node.config.shared.is_some()).await;
+    let reason =
+        serve(&mut desk, &mut *writer, &mut keepers, node.config.shared.is_some(), node.seat.places()).await;
     let (tail, token) = (desk.state.tail(), desk.state.durable_counts().last_token);
     desk.stop(&reason);
     node.seat.set_active(None);

@@ -140,3 +140,30 @@ async fn what_comes_while_many_are_decided_is_of_the_same_commit() {
     assert_eq!(left.await, Left::Done);
     assert_eq!(world.seen.batches.lock().unwrap()[before..], [20]);
 }
+
+/// One that waits for nobody but is not alone there: whoever has something to ask at the moment is of the same commit.
+#[tokio::test]
+async fn before_an_append_of_a_few_everybody_there_has_a_turn() {
+    let (world, _) = world_behind_a_gate().await;
+    world.grant("before", 255).await;
+    for (others, commits) in [(0, vec![1, 1]), (1, vec![2])] {
+        let before = world.seen.batches.lock().unwrap().len();
+        let mut lane = world.handle.lane();
+        let beside = world.handle.beside_the_loop().expect("a place is free");
+        let _others: Vec<_> =
+            (0..others).map(|_| world.handle.beside_the_loop().expect("a place is free")).collect();
+        let left = beside.run(async move {
+            let call = |tag: u8| [(tag, acquire(&format!("{others}/{tag}"), 10 * others + tag))];
+            lane.send(call(1));
+            // Its next turn is after the loop's.
+            tokio::task::yield_now().await;
+            lane.send(call(2));
+            let mut answers = Vec::new();
+            while lane.pending() > 0 {
+                lane.answers(&mut answers).await;
+            }
+        });
+        assert_eq!(left.await, Left::Done);
+        assert_eq!(world.seen.batches.lock().unwrap()[before..], commits, "with {others} others");
+    }
+}
