@@ -153,7 +153,7 @@ impl Desk {
         !self.inbox.is_empty()
     }
 
-    /// How many lanes were told of the last commit that was for any.
+    /// How many lanes the last answers were for.
     pub(crate) fn lanes_told(&self) -> usize {
         self.post.woken()
     }

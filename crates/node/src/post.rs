@@ -16,7 +16,7 @@ pub(crate) struct Post {
     to: Option<Arc<Mailbox>>,
     /// Mailboxes with letters whose lanes were not woken yet.
     put: Vec<Arc<Mailbox>>,
-    /// Lanes that were woken when somebody last was.
+    /// Lanes that were woken last.
     woken: usize,
     /// Whose leases are given back if the letters of this run meet nobody.
     unheard: Vec<(TenantName, LeaseId)>,
@@ -40,16 +40,14 @@ impl Post {
     /// Wakes every lane that has letters. Returns what is to be given back.
     pub(crate) fn send(&mut self) -> Vec<(TenantName, LeaseId)> {
         self.end_run();
-        if !self.put.is_empty() {
-            self.woken = self.put.len();
-        }
+        self.woken = self.put.len();
         for mailbox in self.put.drain(..) {
             mailbox.wake();
         }
         std::mem::take(&mut self.given_back)
     }
 
-    /// How many lanes were woken when somebody last was.
+    /// How many lanes were woken by the last answers that were sent.
     pub(crate) fn woken(&self) -> usize {
         self.woken
     }

@@ -66,6 +66,10 @@ impl Desk {
     fn deliver(&mut self) {
         let mut deliveries = std::mem::take(&mut self.deliveries);
         self.state.deliver(&mut deliveries);
+        if deliveries.is_empty() {
+            self.deliveries = deliveries;
+            return;
+        }
         let (mut live, mut post) = (Vec::new(), std::mem::take(&mut self.post));
         for delivery in deliveries.drain(..) {
             match delivery {
