@@ -72,7 +72,7 @@ impl Handle {
     }
 
     /// A place on the loop's own thread, where nothing that is handed to the loop or comes from it wakes another thread. There
-    /// are a few, while this node is the active one and its journal moves: behind one that is stuck nobody could tell a newcomer.
+    /// is a number of them, while this node is the active one and its journal moves: behind one that is stuck nobody could tell a newcomer.
     pub fn beside_the_loop(&self) -> Option<Beside> {
         let life = self.seat.shared();
         may_enter(&life, life.clock.monotonic()).ok()?;

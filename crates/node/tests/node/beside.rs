@@ -141,7 +141,7 @@ async fn what_comes_while_many_are_decided_is_of_the_same_commit() {
     assert_eq!(world.seen.batches.lock().unwrap()[before..], [20]);
 }
 
-/// One that waits for nobody but is not alone there: whoever has something to ask at the moment is of the same commit.
+/// Where there are several: whoever has something to ask at the moment is of the same commit as the one who was first.
 #[tokio::test]
 async fn before_an_append_of_a_few_everybody_there_has_a_turn() {
     let (world, _) = world_behind_a_gate().await;
