@@ -121,7 +121,7 @@ impl Runs {
             p99: of(|latency| latency.p99),
             p999: of(|latency| latency.p999),
         };
-        Summary { rates: self.rates.clone(), latency }
+        Summary { rates: self.rates.clone(), latency, ..Summary::default() }
     }
 }
 

@@ -6,11 +6,22 @@ use hdrhistogram::Histogram;
 
 use crate::summary::{Latency, Summary};
 
+/// By whom a lock was taken.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Taken {
+    /// By another client than the last time: it was handed off.
+    FromAnother,
+    /// By the client that had just given it back.
+    Again,
+}
+
 /// Operations and latencies of one turn.
 pub(crate) struct Measured {
     /// Microseconds.
     latency: Histogram<u64>,
     operations: u64,
+    /// Takes by whoever had the lock before, which are no hand-offs.
+    again: u64,
     pub(crate) took: Duration,
 }
 
@@ -18,7 +29,7 @@ impl Measured {
     /// Nothing yet.
     pub(crate) fn new() -> Self {
         let latency = Histogram::new_with_bounds(1, 60_000_000, 3).expect("the bounds are valid");
-        Self { latency, operations: 0, took: Duration::ZERO }
+        Self { latency, operations: 0, again: 0, took: Duration::ZERO }
     }
 
     /// One operation more.
@@ -32,10 +43,20 @@ impl Measured {
         self.operations += 1;
     }
 
+    /// A lock that all want was taken.
+    pub(crate) fn take(&mut self, waited: Duration, taken: Taken) {
+        self.latency.saturating_record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        match taken {
+            Taken::FromAnother => self.operations += 1,
+            Taken::Again => self.again += 1,
+        }
+    }
+
     /// Another client's part.
     pub(crate) fn add(&mut self, other: &Self) {
         self.latency.add(&other.latency).expect("all have the same bounds");
         self.operations += other.operations;
+        self.again += other.again;
     }
 
     /// How many.
@@ -58,23 +79,29 @@ impl Measured {
 pub(crate) struct Rounds {
     rates: Vec<f64>,
     latency: Histogram<u64>,
+    operations: u64,
+    again: u64,
 }
 
 impl Rounds {
     /// No round yet.
     pub(crate) fn new() -> Self {
-        Self { rates: Vec::new(), latency: Measured::new().latency }
+        Self { rates: Vec::new(), latency: Measured::new().latency, operations: 0, again: 0 }
     }
 
     /// One round more.
     pub(crate) fn add(&mut self, turn: &Measured) {
         self.rates.push(turn.per_second().round());
         self.latency.add(&turn.latency).expect("all have the same bounds");
+        self.operations += turn.operations;
+        self.again += turn.again;
     }
 
     /// What is kept of them.
     pub(crate) fn summary(&self) -> Summary {
-        Summary { rates: self.rates.clone(), latency: Latency::of(&self.latency) }
+        let takes = (self.operations + self.again).max(1);
+        let taken_again = self.again as f64 / takes as f64;
+        Summary { rates: self.rates.clone(), latency: Latency::of(&self.latency), taken_again }
     }
 }
 
@@ -95,5 +122,18 @@ mod tests {
         assert!((summary.median() - 25.0).abs() < 0.01);
         assert!((summary.spread().1 - 1_000.0).abs() < 0.01);
         assert!((summary.latency.p50 - 2.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_lock_that_is_taken_again_was_not_handed_off() {
+        let (mut turn, mut rounds) = (Measured::new(), Rounds::new());
+        for taken in [Taken::FromAnother, Taken::Again, Taken::Again, Taken::Again] {
+            turn.take(Duration::from_millis(2), taken);
+        }
+        turn.took = Duration::from_secs(1);
+        rounds.add(&turn);
+        let summary = rounds.summary();
+        assert!((summary.median() - 1.0).abs() < 0.01);
+        assert!((summary.taken_again - 0.75).abs() < 0.01);
     }
 }

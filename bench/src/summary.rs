@@ -26,6 +26,9 @@ pub(crate) struct Summary {
     pub(crate) rates: Vec<f64>,
     /// Over all rounds.
     pub(crate) latency: Latency,
+    /// Of all takes of a lock that many want, those by whoever had it before: they are no operations.
+    #[serde(default)]
+    pub(crate) taken_again: f64,
 }
 
 impl Summary {
@@ -85,7 +88,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_of_medians_and_its_spread_of_rounds() {
-        let summary = |rates: &[f64]| Summary { rates: rates.to_vec(), latency: Latency::default() };
+        let summary = |rates: &[f64]| Summary { rates: rates.to_vec(), ..Summary::default() };
         let times = summary(&[10.0, 30.0, 20.0]).times(&summary(&[10.0, 10.0, 10.0]));
         assert_eq!(times.to_string(), "2.00 × (1.00–3.00)");
     }

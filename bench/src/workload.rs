@@ -1,5 +1,7 @@
 //! What each client does, again and again.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
@@ -7,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
 use crate::lockers::{Locker, Wait};
-use crate::measured::Measured;
+use crate::measured::{Measured, Taken};
 
 /// Each client goes round so many names, so that an engine sees many locks but does not only grow.
 const NAMES: u64 = 64;
@@ -19,7 +21,7 @@ const HOT_NAMES: u64 = 8;
 pub(crate) enum Workload {
     /// Acquire and release locks that nobody else wants.
     Cycle,
-    /// All wait for the same lock and release it at once.
+    /// All wait for the same lock and release it at once. Counted is how often it goes from one client to another.
     Handoff,
     /// Renew one lock each.
     Renew,
@@ -50,8 +52,9 @@ pub(crate) async fn turn<L: Locker>(
     let began = Instant::now();
     let until = began + length;
     let mut tasks = JoinSet::new();
+    let last_holder = Arc::new(LastHolder::among(lockers.len()));
     for (number, locker) in std::mem::take(lockers).into_iter().enumerate() {
-        tasks.spawn(client(workload, locker, number, until));
+        tasks.spawn(client(workload, locker, number, Arc::clone(&last_holder), until));
     }
     let mut measured = Measured::new();
     while let Some(task) = tasks.join_next().await {
@@ -67,6 +70,7 @@ async fn client<L: Locker>(
     workload: Workload,
     mut locker: L,
     number: usize,
+    last_holder: Arc<LastHolder>,
     until: Instant,
 ) -> anyhow::Result<(L, Measured)> {
     let mut measured = Measured::new();
@@ -81,7 +85,12 @@ async fn client<L: Locker>(
     while Instant::now() < until {
         let began = Instant::now();
         match (workload, &own) {
-            (Workload::Handoff, _) => cycle(&mut locker, "hand-off", Wait::Yes, &mut measured).await?,
+            (Workload::Handoff, _) => {
+                let held = locker.acquire("hand-off", Wait::Yes).await?;
+                let held = held.context("whoever waits gets it")?;
+                measured.take(began.elapsed(), last_holder.becomes(number));
+                locker.release(held).await?;
+            }
             (Workload::Renew, Some(own)) => {
                 locker.renew(own).await?;
                 measured.note(began.elapsed());
@@ -120,5 +129,25 @@ async fn cycle<L: Locker>(
         Some(held) => locker.release(held).await,
         // Somebody else has it: an answer like any other.
         None => Ok(()),
+    }
+}
+
+/// Who had the lock that all want. Told by its holder alone, so that nobody comes in between.
+struct LastHolder {
+    number: AtomicUsize,
+    clients: usize,
+}
+
+impl LastHolder {
+    const NOBODY: usize = usize::MAX;
+
+    fn among(clients: usize) -> Self {
+        Self { number: AtomicUsize::new(Self::NOBODY), clients }
+    }
+
+    /// Another holder, or the same again. With one client alone every take counts.
+    fn becomes(&self, number: usize) -> Taken {
+        let last = self.number.swap(number, Ordering::Relaxed);
+        if last == number && self.clients > 1 { Taken::Again } else { Taken::FromAnother }
     }
 }

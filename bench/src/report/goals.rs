@@ -192,7 +192,8 @@ mod tests {
     use crate::summary::Latency;
 
     fn summary(rate: f64, p50: f64) -> Summary {
-        Summary { rates: vec![rate; 3], latency: Latency { p50, ..Latency::default() } }
+        let latency = Latency { p50, ..Latency::default() };
+        Summary { rates: vec![rate; 3], latency, ..Summary::default() }
     }
 
     #[test]

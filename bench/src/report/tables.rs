@@ -42,7 +42,9 @@ fn of_group(contest: &ContestFigures) -> String {
     for (who, summary) in &contest.results {
         let ours = ours.filter(|_| !who.is_ours());
         let times = ours.map(|(_, ours)| format!("{:.1} × this", ours.times(summary).of_medians));
-        text.push_str(&row(who.name(), summary, &times.unwrap_or_default()));
+        let not_counted = taken_again(summary);
+        let notes: Vec<_> = times.into_iter().chain(not_counted).collect();
+        text.push_str(&row(who.name(), summary, &notes.join("; ")));
     }
     if let Some(disk) = &contest.disk {
         text.push_str(&row("*the disk: 4 KiB and fdatasync, one after the other*", disk, ""));
@@ -52,6 +54,12 @@ fn of_group(contest: &ContestFigures) -> String {
         let _ = writeln!(text, "| {} | | | | | | did not finish: {why} |", who.name());
     }
     text
+}
+
+/// What a contestant did beside the hand-offs that are counted.
+fn taken_again(summary: &Summary) -> Option<String> {
+    let per_cent = (100.0 * summary.taken_again).round();
+    (per_cent > 0.0).then(|| format!("{per_cent} % of takes not counted: by whoever had it before"))
 }
 
 fn row(who: &str, summary: &Summary, times: &str) -> String {
