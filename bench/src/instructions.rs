@@ -162,6 +162,7 @@ fn acquire(name: &str, number: u64) -> Ask {
         sharing: Sharing::Exclusive,
         class: Class::Correctness,
         session: Some(session()),
+        renews_session: false,
         lease_id: lease(number),
         lease_id_chosen: true,
         lock_delay_ms: 0,

@@ -97,9 +97,14 @@ impl Life {
             self.max_gap = self.max_gap.max(sent.since(before));
         }
         self.confirmed = self.confirmed.max(Some(sent));
-        self.deadline = self.deadline.max(sent.plus(trusted(promised)));
+        self.extend(sent, promised);
         self.missed = 0;
         self.last_error = None;
+    }
+
+    /// The same for a promise that came with something else than a renewal: those go on at their time.
+    pub fn extend(&mut self, sent: Stamp, promised: Duration) {
+        self.deadline = self.deadline.max(sent.plus(trusted(promised)));
     }
 
     /// A renewal failed, or was not answered in time.

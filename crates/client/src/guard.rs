@@ -224,7 +224,7 @@ impl LeaseGuard {
         let deadline = clock::now().plus(self.session.shared().settings.patience);
         let mut backoff = Backoff::default();
         loop {
-            match self.session.ask(ask(), None, || deadline).await {
+            match self.session.ask(ask(), deadline).await {
                 Ok(Outcome::Problem(problem)) if problem.retryable && clock::now() < deadline => {
                     tokio::time::sleep(backoff.pause(clock::random())).await;
                 }

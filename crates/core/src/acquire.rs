@@ -65,8 +65,16 @@ impl LockTable {
             && let Some(place) = self.place_for(&resource, acquire.sharing)
         {
             let principal = self.principal_for(&acquire);
+            let session = acquire.session.filter(|_| acquire.renews_session);
+            if let Some(session) = session {
+                self.renew_with_grant(session, now, out);
+            }
             let asked = Asked { resource, owner, ttl, key, principal, acquire };
-            return Some(self.grant(asked, place, 0, now, out));
+            let mut reply = self.grant(asked, place, 0, now, out);
+            if let Reply::Granted(grant) = &mut reply {
+                grant.session_renewed = session.is_some();
+            }
+            return Some(reply);
         }
         self.queues.count_contended(&resource);
         if acquire.wait_ms == 0 {
@@ -259,6 +267,7 @@ impl LockTable {
             class: lease.class(),
             guarantee: self.guarantee(lease.class()),
             session: lease.session().map(|ix| self.journaled.sessions.get(ix).id),
+            session_renewed: false,
             warning: match ttl.ms() {
                 ms if ms < limits::TTL_WARN_BELOW_MS => Some(WARN_SHORT),
                 ms if ms > limits::TTL_WARN_ABOVE_MS => Some(WARN_LONG),

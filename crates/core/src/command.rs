@@ -112,6 +112,8 @@ pub struct Acquire {
     pub class: Class,
     /// The session that it lives and ends with.
     pub session: Option<SessionId>,
+    /// Renew the session, too, if the resource is free. Whoever has to wait renews it when the wait is over.
+    pub renews_session: bool,
     /// The id of the lease to be: the caller's, or drawn for it by the server.
     pub lease_id: LeaseId,
     /// Whether the caller chose the id, and so can ask again under it.
@@ -138,6 +140,7 @@ impl Acquire {
             sharing: Sharing::Exclusive,
             class: Class::Correctness,
             session: None,
+            renews_session: false,
             lease_id,
             lease_id_chosen: true,
             lock_delay_ms: 0,

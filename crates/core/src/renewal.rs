@@ -169,6 +169,12 @@ impl LockTable {
         })
     }
 
+    /// Renews the session in which something is about to be granted, whose commit confirms the epoch (R1).
+    pub(crate) fn renew_with_grant(&mut self, session: SessionId, now: Now, out: &mut Decision) {
+        let life = LifeIx::Session(self.journaled.session_ids[&session]);
+        self.renew_life(life, None, RenewalReport::default(), now, out);
+    }
+
     /// A live session of this tenant that the caller may use.
     pub(crate) fn session_of(&self, tenant: &TenantName, id: SessionId) -> Option<SessionIx> {
         let ix = *self.journaled.session_ids.get(&id)?;

@@ -172,6 +172,8 @@ pub struct Grant {
     pub guarantee: Guarantee,
     /// The session it lives with.
     pub session: Option<SessionId>,
+    /// The session was renewed with it, as was asked: `ttl_ms` is what that gave.
+    pub session_renewed: bool,
     /// Advice, such as a ttl outside the sensible range.
     pub warning: Option<&'static str>,
 }

@@ -105,6 +105,7 @@ fn acquire(resource: ResourceName, lease_id: LeaseId) -> Command {
         sharing: Sharing::Exclusive,
         class: Class::Efficiency,
         session: None,
+        renews_session: false,
         lease_id,
         lease_id_chosen: false,
         lock_delay_ms: 0,

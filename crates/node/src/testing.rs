@@ -55,6 +55,7 @@ pub(crate) fn acquire(resource: &str, lease: u8, wait_ms: u64) -> Call {
         sharing: Sharing::Exclusive,
         class: Class::Efficiency,
         session: None,
+        renews_session: false,
         lease_id: lease_id(lease),
         lease_id_chosen: false,
         lock_delay_ms: 0,

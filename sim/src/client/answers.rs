@@ -61,7 +61,12 @@ impl World {
                 wanted.token = grant.token.get();
                 wanted.permit = grant.permit.map(|permit| permit.0);
                 wanted.life.confirm(counted, trusted);
-                self.granted(ix, main.sent);
+                if grant.session_renewed
+                    && let Some(session) = &mut self.clients[ix].session
+                {
+                    session.life.extend(counted, trusted);
+                }
+                self.granted(ix, main.sent, grant.session_renewed);
             }
             (Stage::Confirming, Ok(Reply::Renewed(renewed))) => {
                 self.confirmed(ix, main.sent, renewed.ttl_ms);
@@ -118,13 +123,15 @@ impl World {
         }
     }
 
-    /// The lock is given. After a wait, or a late answer, it is confirmed once more before it counts (R7).
-    fn granted(&mut self, ix: ClientIx, sent: Stamp) {
+    /// The lock is given. After a wait, or a late answer, it is confirmed once more before it counts (R7), unless its session
+    /// was renewed with it.
+    fn granted(&mut self, ix: ClientIx, sent: Stamp, session_renewed: bool) {
         let now = self.clients[ix].clock.stamp(self.now);
         let dead_on_arrival = self.mistake == Some(Mistake::DeadOnArrival);
         let Some(wanted) = &mut self.clients[ix].wanted else { return };
         let ttl = wanted.life.ttl();
-        let must_confirm = wanted.wait_ms > 0 || now.since(sent) > ttl / 3;
+        let is_renewed = session_renewed && wanted.in_session;
+        let must_confirm = !is_renewed && (wanted.wait_ms > 0 || now.since(sent) > ttl / 3);
         if dead_on_arrival && must_confirm {
             wanted.life.confirm(now, ttl);
             return self.held(ix);

@@ -73,6 +73,8 @@ impl World {
             wait_ms,
             sharing,
             session: session_id,
+            // As good as a coin, and takes no chance from what comes after it.
+            renews_session: wanted.lease.as_bytes()[0].is_multiple_of(2),
             ..Acquire::plain(self.names[resource].clone(), wanted.lease)
         });
         let shown = Shown::Acquire {

@@ -14,7 +14,7 @@ use crate::deadline::{Life, Phase, Stamp, ms};
 use crate::error::{AcquireError, Holder, LostReason, NotAcquired, Refused};
 use crate::guard::{Held, LeaseGuard, LeaseState};
 use crate::retry::Backoff;
-use crate::session::{AskError, Session, SessionEnd, lease_bytes};
+use crate::session::{Answered, AskError, Session, SessionEnd, lease_bytes};
 
 impl Acquire {
     /// One lease id, asked for until it has an answer (K3).
@@ -29,9 +29,12 @@ impl Acquire {
         let mut backoff = Backoff::default();
         loop {
             let sent = clock::now();
-            match self.asked(session, withdrawal.lease_id, sent, until).await {
+            let answered = self.asked(session, withdrawal.lease_id, sent, until).await;
+            let is_confirmed = answered.as_ref().is_ok_and(|answered| answered.is_confirmed);
+            match answered.map(|answered| answered.outcome) {
                 Ok(Outcome::Granted(grant)) => {
-                    let guard = self.granted(session, name, withdrawal.lease_id, sent, grant).await?;
+                    let granted = Granted { lease_id: withdrawal.lease_id, sent, grant, is_confirmed };
+                    let guard = self.granted(session, name, granted).await?;
                     withdrawal.came = Came::Guard;
                     return Ok(guard);
                 }
@@ -75,7 +78,7 @@ impl Acquire {
         lease_id: LeaseId,
         sent: Stamp,
         until: Option<Stamp>,
-    ) -> Result<Outcome, AskError> {
+    ) -> Result<Answered, AskError> {
         let left = until.map_or(ONE_WAIT, |until| until.since(sent));
         let wait = left.min(ONE_WAIT);
         let ask = Ask::Acquire(pb::StreamAcquire {
@@ -90,16 +93,21 @@ impl Acquire {
             labels: self.labels.clone(),
             value: self.value.clone(),
             traceparent: self.trace.map_or_else(String::new, |trace| trace.to_string()),
+            renew_session: self.is_blocking() && self.max_hold.is_none(),
         });
         let patience = session.shared().settings.patience;
         // A longer wait is asked for again before this one ends, and so keeps its place in the queue.
         let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
         let deadline = if goes_on { sent.plus(wait * 9 / 10) } else { sent.plus(wait + patience) };
         if wait.is_zero() {
-            return session.ask(ask, None, || deadline).await;
+            return session.answered(ask, None, || deadline).await;
         }
         let give_up = || deadline.min(unreachable_at(session, sent, patience));
-        session.ask(ask, Some(sent.plus(wait)), give_up).await
+        session.answered(ask, Some(sent.plus(wait)), give_up).await
+    }
+
+    fn is_blocking(&self) -> bool {
+        self.wait != Wait::For(Duration::ZERO)
     }
 
     /// Whether the end of one request was only the time to ask again.
@@ -137,21 +145,23 @@ impl Acquire {
         &self,
         session: &Session,
         name: &ResourceName,
-        lease_id: LeaseId,
-        sent: Stamp,
-        grant: pb::StreamGrant,
+        granted: Granted,
     ) -> Result<LeaseGuard, Failed> {
+        let Granted { lease_id, sent, grant, is_confirmed } = granted;
         let broken = || Failed::With(AcquireError::Unavailable("a grant without a fencing token".to_owned()));
         let token = FencingToken::new(grant.fencing_token).map_err(|_| broken())?;
         let now = clock::now();
-        let blocking = self.wait != Wait::For(Duration::ZERO);
-        let must_confirm = blocking || now.since(sent) > self.ttl / 3;
+        let must_confirm = self.is_blocking() || now.since(sent) > self.ttl / 3;
         let own = self.max_hold.map(|_| {
             let mut own = Life::new(self.ttl);
             own.confirm(sent, Duration::from_millis(grant.ttl_ms));
             own
         });
         let has_own = own.is_some();
+        if grant.session_renewed {
+            session.shared().life().extend(sent, Duration::from_millis(grant.ttl_ms));
+        }
+        let is_confirmed = is_confirmed || grant.session_renewed;
         let held = Arc::new(Held::new(name.clone(), lease_id, token, grant, own));
         if let Err(reason) = session.shared().hold(lease_id, &held) {
             return Err(Failed::With(held.why(session.shared(), reason).into()));
@@ -160,6 +170,7 @@ impl Acquire {
         if must_confirm {
             let confirmed = match has_own {
                 true => renew_own(session, &held, lease_id, deadline).await,
+                false if is_confirmed => Ok(()),
                 false => session.confirm(deadline).await,
             };
             confirmed.map_err(|error| match error {
@@ -176,6 +187,16 @@ impl Acquire {
             _ => Ok(guard),
         }
     }
+}
+
+/// A grant as it came.
+struct Granted {
+    lease_id: LeaseId,
+    /// When it was asked for.
+    sent: Stamp,
+    grant: pb::StreamGrant,
+    /// A keep-alive that was decided after it has come with it.
+    is_confirmed: bool,
 }
 
 /// Why one session gave no lease.
@@ -238,7 +259,7 @@ async fn renew_own(
 ) -> Result<(), AskError> {
     let sent = clock::now();
     let ask = Ask::Renew(pb::StreamRenew { lease_id: lease_bytes(&lease_id) });
-    match session.ask(ask, None, || deadline).await? {
+    match session.ask(ask, deadline).await? {
         Outcome::Renewed(renewed) => held.confirm_own(sent, renewed.ttl_ms),
         Outcome::Problem(problem) => {
             let reason = Refused::from_wire(&problem).reason;

@@ -116,7 +116,7 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
         }
         let due = shared.renewal_due(jitter);
         if now >= due && !shared.wire.is_keeping_alive() {
-            shared.wire.keep_alive(None);
+            shared.wire.keep_alive();
         }
         let nap = nap(now, due, look);
         // The timer comes first: frames that come without a pause must not keep a renewal back.
@@ -187,13 +187,13 @@ fn opened(shared: &Shared, mut first: pb::ServerFrame, sent: Stamp) -> Result<()
 fn take(shared: &Shared, mut frame: pb::ServerFrame) -> Result<(), Broken> {
     shared.check_epoch(frame.epoch)?;
     let not_let_in = take_not_let_in(shared, &mut frame);
-    shared.wire.answered(frame.answers);
-    let confirmed: Vec<_> = frame.kept_alive.iter().flat_map(|kept| shared.kept_alive(kept)).collect();
+    let confirmed: Vec<_> = frame.kept_alive.iter().filter_map(|kept| shared.kept_alive(kept)).collect();
     for loss in &frame.losses {
         shared.lost(loss);
     }
-    // Woken last: what ended with the same frame is not confirmed by it (R7).
-    for waiter in confirmed {
+    // Last: what ended with the same frame is not confirmed by it (R7).
+    shared.wire.answered(frame.answers, !confirmed.is_empty());
+    for waiter in confirmed.into_iter().flatten() {
         // Somebody who has left does not mind.
         let _ = waiter.send(());
     }

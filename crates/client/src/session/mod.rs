@@ -23,6 +23,7 @@ use crate::clock;
 use crate::deadline::{Phase, Stamp};
 use crate::error::Refused;
 
+pub(crate) use places::Answered;
 pub(crate) use shared::{Shared, lease_bytes};
 
 /// Why a session is over.
@@ -122,16 +123,21 @@ impl Session {
         &self.handle.shared
     }
 
-    /// Asks, and waits for the answer at most until `deadline`, which is asked for again whenever it has passed.
-    /// Cancel-safe in that nothing is withdrawn: the request may still be carried out.
-    pub(crate) async fn ask(
+    /// Asks, and waits for the answer at most until `deadline`. Cancel-safe in that nothing is withdrawn: the request may
+    /// still be carried out.
+    pub(crate) async fn ask(&self, ask: Ask, deadline: Stamp) -> Result<Outcome, AskError> {
+        self.answered(ask, None, || deadline).await.map(|answered| answered.outcome)
+    }
+
+    /// The same for one that may wait in a queue until `wait_until`, whose deadline is asked for again whenever it has passed.
+    pub(crate) async fn answered(
         &self,
         ask: Ask,
         wait_until: Option<Stamp>,
         deadline: impl Fn() -> Stamp + Unpin,
-    ) -> Result<Outcome, AskError> {
+    ) -> Result<Answered, AskError> {
         match self.shared().wire.asking(ask, wait_until, deadline).await {
-            Some(Ok(outcome)) => Ok(outcome),
+            Some(Ok(answered)) => Ok(answered),
             Some(Err(end)) => Err(AskError::Ended(end)),
             None => Err(AskError::Unavailable(self.shared().trouble())),
         }
@@ -143,11 +149,11 @@ impl Session {
         self.shared().wire.ask_unheard(release(lease_id));
     }
 
-    /// Waits for a keep-alive that was sent after this moment (R7).
+    /// Waits for a keep-alive that was decided after everything that was heard until now (R7).
     pub(crate) async fn confirm(&self, deadline: Stamp) -> Result<(), AskError> {
         let shared = self.shared();
         let (waiter, confirmed) = oneshot::channel();
-        shared.wire.keep_alive(Some(waiter));
+        shared.wire.confirm(waiter);
         tokio::select! {
             confirmed = confirmed => confirmed.map_err(|_| AskError::Ended(shared.why_over())),
             () = Box::pin(clock::sleep_until(deadline)) => Err(AskError::Unavailable(shared.trouble())),

@@ -56,6 +56,13 @@ pub(super) struct Frame {
     requests: Vec<u8>,
 }
 
+#[cfg(test)]
+impl Frame {
+    pub(super) fn has_keep_alive(&self) -> bool {
+        self.rest.keep_alive.is_some()
+    }
+}
+
 /// Makes a keep-alive with what there is to report.
 pub(super) type Reporter = Box<dyn Fn() -> pb::KeepAlive + Send>;
 

@@ -18,7 +18,15 @@ use crate::deadline::{Stamp, ms};
 const FIRST_PLACES: usize = 64;
 
 /// What came of a request.
-pub(super) type Told = Result<Outcome, SessionEnd>;
+pub(super) type Told = Result<Answered, SessionEnd>;
+
+/// An answer.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct Answered {
+    pub(crate) outcome: Outcome,
+    /// A keep-alive of the session was confirmed with it.
+    pub(crate) is_confirmed: bool,
+}
 
 /// A caller and how long it waits.
 pub(super) struct Caller {
@@ -49,6 +57,8 @@ pub(super) struct Places {
     /// As many as a power of two, of which at least half are free.
     places: Vec<Option<Place>>,
     taken: usize,
+    /// Acquires that may wait in a queue, and are not answered yet.
+    waiting: usize,
     /// No caller's deadline is before this; `None`: nobody's deadline is watched.
     soonest: Option<Stamp>,
 }
@@ -63,6 +73,7 @@ impl Places {
     ) -> &pb::Request {
         let index = self.next_place();
         self.taken += 1;
+        self.waiting += usize::from(wait_until.is_some());
         let request = pb::Request { id: self.newest, ask: Some(ask) };
         match self.places[index].insert(Place::Asked(Asked { request, wait_until, caller })) {
             Place::Asked(asked) => &asked.request,
@@ -121,7 +132,7 @@ impl Places {
     }
 
     /// Keeps an answer for its caller, who is to be woken.
-    pub(super) fn answer(&mut self, number: u64, outcome: Outcome) -> Option<Waker> {
+    pub(super) fn answer(&mut self, number: u64, answered: Answered) -> Option<Waker> {
         let place = self.place(number)?;
         match place {
             Place::Asked(Asked { caller: None, .. }) => {
@@ -129,8 +140,9 @@ impl Places {
                 None
             }
             Place::Asked(asked) => {
-                let caller = asked.caller.take();
-                *place = Place::Told(number, Ok(outcome));
+                let (caller, waited) = (asked.caller.take(), asked.wait_until.is_some());
+                *place = Place::Told(number, Ok(answered));
+                self.waiting -= usize::from(waited);
                 caller.map(|caller| caller.waker)
             }
             Place::Told(..) => None,
@@ -140,6 +152,7 @@ impl Places {
     /// The session is over, for everybody who waits; they are to be woken.
     pub(super) fn end(&mut self, end: &SessionEnd) -> Vec<Waker> {
         let mut waiting = Vec::new();
+        self.waiting = 0;
         for place in &mut self.places {
             let Some(Place::Asked(asked)) = place else { continue };
             let (number, caller) = (asked.request.id, asked.caller.take());
@@ -157,6 +170,11 @@ impl Places {
         let mut requests: Vec<_> = self.asked().map(|asked| asked.again(now)).collect();
         requests.sort_unstable_by_key(|request| request.id);
         requests
+    }
+
+    /// Whether an acquire that is not answered yet may be granted by what somebody else does.
+    pub(super) fn is_anybody_waiting(&self) -> bool {
+        self.waiting > 0
     }
 
     /// A deadline is to be watched; says whether it is earlier than all before.
@@ -206,7 +224,11 @@ impl Places {
     fn free(&mut self, number: u64) -> Option<Place> {
         let index = self.index(number);
         self.taken -= 1;
-        self.places[index].take()
+        let place = self.places[index].take();
+        if let Some(Place::Asked(Asked { wait_until: Some(_), .. })) = place {
+            self.waiting -= 1;
+        }
+        place
     }
 
     fn index(&self, number: u64) -> usize {
@@ -244,8 +266,9 @@ mod tests {
         places.ask(Ask::Release(pb::StreamRelease::default()), None, caller).id
     }
 
-    fn released(token: u64) -> Outcome {
-        Outcome::Released(pb::StreamReleased { fencing_token: token })
+    fn released(token: u64) -> Answered {
+        let outcome = Outcome::Released(pb::StreamReleased { fencing_token: token });
+        Answered { outcome, is_confirmed: false }
     }
 
     const fn at(ms: u64) -> Stamp {
@@ -314,6 +337,23 @@ mod tests {
         let again = places.unanswered(at(400));
         assert_eq!(again.iter().map(|request| request.id).collect::<Vec<_>>(), [second, third]);
         assert!(matches!(&again[1].ask, Some(Ask::Acquire(acquire)) if acquire.wait_ms == 600));
+    }
+
+    #[test]
+    fn it_is_known_whether_anybody_waits() {
+        let mut places = Places::default();
+        let waiting = |places: &mut Places| {
+            let caller = Caller { waker: Waker::noop().clone(), deadline: at(9) };
+            places.ask(Ask::Acquire(pb::StreamAcquire::default()), Some(at(9)), Some(caller)).id
+        };
+        asked(&mut places, Some(at(9)));
+        assert!(!places.is_anybody_waiting());
+        let [first, second, _] = [1, 2, 3].map(|_| waiting(&mut places));
+        assert!(places.answer(first, released(1)).is_some() && places.answer(first, released(1)).is_none());
+        assert!(places.take(first).is_some() && places.forget(second).is_some());
+        assert!(places.is_anybody_waiting(), "the third");
+        places.end(&SessionEnd::Ended);
+        assert!(!places.is_anybody_waiting());
     }
 
     #[test]

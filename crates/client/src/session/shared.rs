@@ -168,15 +168,15 @@ impl Shared {
         }
     }
 
-    /// A keep-alive is confirmed; gives those who wait for that.
-    pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) -> Vec<oneshot::Sender<()>> {
-        let Some((sent, waiters)) = self.wire.kept_alive(kept.id) else { return Vec::new() };
+    /// A keep-alive is confirmed; gives those who wait for that, or nothing if this connection has sent no such one.
+    pub(super) fn kept_alive(&self, kept: &pb::KeptAlive) -> Option<Vec<oneshot::Sender<()>>> {
+        let (sent, waiters) = self.wire.kept_alive(kept.id)?;
         let mut seen_ended = lock(&self.seen_ended);
         let told = seen_ended.len().min(SEEN_ENDED);
         seen_ended.drain(..told);
         drop(seen_ended);
         self.confirmed(sent, kept.ttl_ms);
-        waiters
+        Some(waiters)
     }
 
     fn confirmed(&self, sent: Stamp, ttl_ms: u64) {

@@ -4,6 +4,9 @@
 //! find their callers by number. When a connection breaks nothing is lost: the next one begins with everything that was
 //! not answered, in the order in which it was asked.
 //!
+//! A release that may hand its lock on to another caller of this session has a keep-alive in its frame. That is decided
+//! after the grant, and answered with it, which so needs no confirmation (R7) with a round trip of its own.
+//!
 //! A request has no timer of its own: most are answered in a moment, and one look at all deadlines
 //! ([`Wire::wake_the_late`]) serves those that are not.
 
@@ -18,7 +21,7 @@ use tokio::sync::{Notify, oneshot};
 use super::SessionEnd;
 use super::asking::Asking;
 use super::outbound::{Outbound, Reporter, Unsent};
-use super::places::Places;
+use super::places::{Answered, Places};
 use crate::clock;
 use crate::deadline::Stamp;
 
@@ -55,6 +58,11 @@ impl State {
     /// Whether there is nothing to say.
     pub(super) fn is_quiet(&self) -> bool {
         self.out.is_empty() && self.wanted.is_none() && !self.close
+    }
+
+    /// A keep-alive goes with the next frame.
+    pub(super) fn want_keep_alive(&mut self) -> &mut Vec<oneshot::Sender<()>> {
+        self.wanted.get_or_insert_default()
     }
 
     /// The keep-alive that is wanted; from now on it is under way.
@@ -107,6 +115,10 @@ impl Wire {
         if caller.as_ref().is_some_and(|caller| state.places.watch(caller.deadline)) {
             self.hurry.notify_one();
         }
+        let gives_back = matches!(ask, Ask::Release(_) | Ask::Resign(_));
+        if gives_back && state.places.is_anybody_waiting() {
+            state.want_keep_alive();
+        }
         let request = state.places.ask(ask, wait_until, caller);
         if state.link > 0 {
             state.out.push(request);
@@ -135,15 +147,30 @@ impl Wire {
         }
     }
 
-    /// Wants a keep-alive to be sent, and optionally to hear when one that was sent after this moment is confirmed.
-    /// One who asks after the session's end hears of it at once: its sender is dropped.
-    pub(crate) fn keep_alive(&self, waiter: Option<oneshot::Sender<()>>) {
+    /// Wants a keep-alive to be sent.
+    pub(crate) fn keep_alive(&self) {
+        let mut state = self.lock();
+        if state.end.is_none() {
+            state.want_keep_alive();
+            wake(state);
+        }
+    }
+
+    /// Tells `waiter` when a keep-alive is confirmed that the service has decided after everything that was heard of it so
+    /// far: it decides in the order in which it answers, so one that is under way will do. One who asks after the session's
+    /// end hears of it at once: its sender is dropped.
+    pub(crate) fn confirm(&self, waiter: oneshot::Sender<()>) {
         let mut state = self.lock();
         if state.end.is_some() {
             return;
         }
-        state.wanted.get_or_insert_default().extend(waiter);
-        wake(state);
+        match state.flying.first_mut() {
+            Some(flying) => flying.waiters.push(waiter),
+            None => {
+                state.want_keep_alive().push(waiter);
+                wake(state);
+            }
+        }
     }
 
     /// When the oldest keep-alive without an answer was sent.
@@ -168,7 +195,7 @@ impl Wire {
         for request in state.places.unanswered(now) {
             state.out.push(&request);
         }
-        state.wanted.get_or_insert_default();
+        state.want_keep_alive();
         Outbound::new(Arc::clone(self), state.link, report)
     }
 
@@ -181,19 +208,20 @@ impl Wire {
         let flying = std::mem::take(&mut state.flying);
         let (reports, waiters): (Vec<_>, Vec<_>) =
             flying.into_iter().map(|flying| (flying.report, flying.waiters)).unzip();
-        state.wanted.get_or_insert_default().extend(waiters.into_iter().flatten());
+        state.want_keep_alive().extend(waiters.into_iter().flatten());
         wake(state);
         reports
     }
 
-    /// Hands out the answers of a frame: all are there before the first caller looks.
-    pub(crate) fn answered(&self, answers: Vec<pb::Answer>) {
+    /// Hands out the answers of a frame, with which a keep-alive was confirmed or not: all are there before the first caller
+    /// looks.
+    pub(crate) fn answered(&self, answers: Vec<pb::Answer>, is_confirmed: bool) {
         let mut callers = Vec::with_capacity(answers.len());
         {
             let mut state = self.lock();
             for answer in answers {
                 if let Some(outcome) = answer.outcome {
-                    callers.extend(state.places.answer(answer.id, outcome));
+                    callers.extend(state.places.answer(answer.id, Answered { outcome, is_confirmed }));
                 }
             }
         }
@@ -258,7 +286,7 @@ mod tests {
         let told = wire.asking(Ask::Release(pb::StreamRelease::default()), None, Stamp::default).await;
         assert_eq!(told, Some(Err(SessionEnd::Ended)));
         let (confirmed, mut confirmation) = oneshot::channel();
-        wire.keep_alive(Some(confirmed));
+        wire.confirm(confirmed);
         assert!(matches!(confirmation.try_recv(), Err(oneshot::error::TryRecvError::Closed)));
     }
 }

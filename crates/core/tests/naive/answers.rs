@@ -11,7 +11,10 @@ use super::{Life, Naive, Session, Use, Waiter, What};
 /// The answer that is right. Lengths of time are windows.
 #[derive(Debug)]
 pub(crate) enum Answer {
-    Granted(LeaseId),
+    Granted {
+        id: LeaseId,
+        session_renewed: bool,
+    },
     NotGranted {
         tokens: Vec<u64>,
         waiters: usize,
@@ -76,7 +79,7 @@ impl Naive {
     pub(crate) fn command(&mut self, request: &Request, facts: &[Fact]) -> Outcome {
         let (tenant, key) = (&request.tenant, request.key.as_ref());
         match &request.command {
-            Command::Acquire(acquire) => self.acquire(request.ticket, tenant, key, acquire.clone()),
+            Command::Acquire(acquire) => self.acquire(request.ticket, tenant, key, acquire.clone(), facts),
             Command::Renew(renew) => self.renew(tenant, renew.lease_id, renew.ttl.map(|ttl| ttl.ms()), facts),
             Command::Release { lease_id } => self.release(tenant, *lease_id, key),
             Command::Resign { lease_id, to } => self.resign(tenant, *lease_id, to.as_ref(), key),
@@ -251,6 +254,13 @@ impl Naive {
         let ended = session.unseen.clone();
         let locks = self.leases.iter().filter(|lease| lease.session == Some(id)).count();
         Outcome { facts, ..Answer::Kept { id, locks, ended }.into() }
+    }
+
+    /// How many facts it makes.
+    pub(super) fn renew_with_grant(&mut self, id: SessionId, facts: &[Fact]) -> usize {
+        let now = self.now;
+        let session = self.sessions.iter_mut().find(|session| session.id == id);
+        session.expect("who asks was looked up").life.renew(None, now, facts)
     }
 
     fn close(

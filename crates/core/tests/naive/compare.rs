@@ -11,13 +11,14 @@ impl Naive {
     pub(crate) fn compare(&self, right: &Answer, reply: Option<&Reply>) {
         let agrees = match (right, reply) {
             (Answer::None, None) => true,
-            (Answer::Granted(id), Some(Reply::Granted(grant))) => {
+            (Answer::Granted { id, session_renewed }, Some(Reply::Granted(grant))) => {
                 let lease = self.leases.iter().find(|lease| lease.id == *id).unwrap();
                 grant.lease_id == *id
                     && grant.resource == lease.resource
                     && grant.token.get() == lease.token
                     && grant.permit.map(|permit| permit.0) == lease.permit
                     && grant.owner == lease.owner
+                    && grant.session_renewed == *session_renewed
                     && self.gives(lease, grant.ttl_ms)
             }
             (Answer::NotGranted { tokens, waiters }, Some(Reply::NotGranted(no))) => {

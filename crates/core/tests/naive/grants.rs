@@ -1,11 +1,11 @@
 //! Who is given a resource, who waits, who is next.
 
-use leasehold_core::{Acquire, Granted, Refusal, Ticket};
+use leasehold_core::{Acquire, Fact, Granted, Refusal, Ticket};
 use leasehold_types::{
     Class, LeaseId, OwnerId, RequestKey, ResourceName, TenantName, limits, time::armed_ms,
 };
 
-use super::answers::{Answer, Outcome, did, refused};
+use super::answers::{Answer, Outcome, refused};
 use super::{Lease, Life, Naive, Use, Waiter};
 
 impl Naive {
@@ -15,6 +15,7 @@ impl Naive {
         tenant: &TenantName,
         key: Option<&RequestKey>,
         mut acquire: Acquire,
+        facts: &[Fact],
     ) -> Outcome {
         match self.used(tenant, key) {
             None => {}
@@ -25,7 +26,7 @@ impl Naive {
         }
         if let Some(lease) = self.leases.iter().find(|lease| lease.id == acquire.lease_id) {
             return match lease.was_for(tenant, &acquire) {
-                true => Answer::Granted(lease.id).into(),
+                true => Answer::Granted { id: lease.id, session_renewed: false }.into(),
                 false => refused(Refusal::IdempotencyMismatch),
             };
         }
@@ -48,9 +49,11 @@ impl Naive {
         let queue = self.queue(tenant, &resource);
         match self.place(tenant, &resource, acquire.sharing) {
             Some(permit) if queue == 0 => {
-                let id = acquire.lease_id;
+                let (id, session) = (acquire.lease_id, acquire.session.filter(|_| acquire.renews_session));
+                let renewal = session.map_or(0, |session| self.renew_with_grant(session, facts));
                 self.grant(tenant, owner, ttl, key.cloned(), acquire, permit);
-                did(Answer::Granted(id))
+                let answer = Answer::Granted { id, session_renewed: session.is_some() };
+                Outcome { facts: 1 + renewal, ..answer.into() }
             }
             _ if acquire.wait_ms == 0 => {
                 let mut tokens: Vec<_> =

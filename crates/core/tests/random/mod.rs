@@ -102,6 +102,8 @@ fn acquire() -> impl Strategy<Value = What> {
             ttl: session.is_none().then(|| ttl(ttl_ms)),
             wait_ms,
             sharing,
+            // Who is of no use in a session, and so decides.
+            renews_session: who > 0,
             lease_id_chosen: !matches!(id, Id::Drawn),
             lock_delay_ms,
             max_hold_ms,

@@ -164,6 +164,7 @@ impl<'a> Line<'a> {
             sharing,
             class: if self.has("efficiency") { Class::Efficiency } else { Class::Correctness },
             session: self.value("session").map(ids::session),
+            renews_session: self.has("renews"),
             lease_id: ids::lease(self.value("lease").unwrap_or(&drawn)),
             lease_id_chosen: self.value("lease").is_some(),
             lock_delay_ms: self.ms("delay").unwrap_or(0),

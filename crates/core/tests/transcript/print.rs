@@ -44,8 +44,9 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
             let warning = grant.warning.map_or("", |_| " (warns of the ttl)");
             let guarantee = grant.guarantee;
             let permit = permit(grant.permit);
+            let renewed = if grant.session_renewed { " and its session renewed" } else { "" };
             vec![format!(
-                "granted {} to {}: {id} {}{permit} ttl={ttl} {guarantee}{warning}",
+                "granted {} to {}: {id} {}{permit} ttl={ttl}{renewed} {guarantee}{warning}",
                 grant.resource,
                 grant.owner,
                 token(grant.token)

@@ -229,6 +229,7 @@ pub(super) fn acquire_with(resource: &str, adjust: impl FnOnce(&mut Acquire)) ->
         sharing: Sharing::Exclusive,
         class: Class::Efficiency,
         session: None,
+        renews_session: false,
         lease_id: LeaseId::from_bytes(random()),
         lease_id_chosen: false,
         lock_delay_ms: 0,

@@ -897,6 +897,9 @@ pub struct StreamAcquire {
     /// The W3C `traceparent` that this acquire is part of; empty without one.
     #[prost(string, tag = "11")]
     pub traceparent: ::prost::alloc::string::String,
+    /// Renews the session, too, if it is granted at once; the grant says so.
+    #[prost(bool, tag = "12")]
+    pub renew_session: bool,
 }
 /// Gives a lease back, or withdraws the acquire that waits under this id, or makes sure that none is granted later.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -1014,6 +1017,9 @@ pub struct StreamGrant {
     /// As in Grant.
     #[prost(string, tag = "8")]
     pub signed_token: ::prost::alloc::string::String,
+    /// The session was renewed with it: `ttl_ms`, counted from the sending of the acquire, is what that gave.
+    #[prost(bool, tag = "9")]
+    pub session_renewed: bool,
 }
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct StreamReleased {

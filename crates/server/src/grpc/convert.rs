@@ -159,7 +159,8 @@ pub(super) fn stream_acquire(
         acquire.labels = labels(request.labels)?;
     }
     let value = request.value.map(http_convert::value).transpose()?;
-    Ok(core::Acquire { value, ..http_convert::acquire(acquire, limits)? })
+    let renews_session = request.renew_session;
+    Ok(core::Acquire { value, renews_session, ..http_convert::acquire(acquire, limits)? })
 }
 
 /// What a client tells of its renewals, in the fields that HTTP has for it.
@@ -206,6 +207,7 @@ pub(super) fn stream_grant(grant: &core::Grant, signed_token: Option<String>) ->
         guarantee: guarantee(grant.guarantee).into(),
         warning: grant.warning.unwrap_or_default().to_owned(),
         signed_token: signed_token.unwrap_or_default(),
+        session_renewed: grant.session_renewed,
     }
 }
 

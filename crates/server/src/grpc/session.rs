@@ -196,9 +196,14 @@ impl Work {
         let mut done = done.drain(..);
         loop {
             let mut frame = self.frame();
-            let next = done.by_ref().take(self.at_once);
-            frame.answers.reserve(next.len());
-            next.for_each(|done| answer::put(&self.app, done, &mut frame));
+            frame.answers.reserve(done.len().min(self.at_once));
+            for done in done.by_ref().take(self.at_once) {
+                answer::put(&self.app, done, &mut frame);
+                // It confirms what was decided before it (R7): the rest is for the next frame.
+                if !frame.kept_alive.is_empty() {
+                    break;
+                }
+            }
             let ends = frame.end.is_some();
             if out.send(Ok(frame)).await.is_err() || ends {
                 return false;

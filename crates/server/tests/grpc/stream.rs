@@ -250,6 +250,56 @@ async fn keep_alives_are_answered_and_losses_pushed_until_they_are_seen() {
 }
 
 #[tokio::test]
+async fn a_keep_alive_confirms_what_its_frame_has_handed_on_and_nothing_that_was_asked_later() {
+    let fixture = Fixture::start().await;
+    let (mut stream, _) = Stream::open(&fixture, "0123456789abcdef").await;
+    let (held, waits) = (ids::random(), ids::random());
+    stream.send(vec![acquire(1, "a", held, 0), acquire(2, "a", waits, 60_000)]);
+    assert!(matches!(&stream.outcomes(1).await[..], [Outcome::Granted(_)]));
+    let with_keep_alive = |id, requests| {
+        let keep_alive = Some(pb::KeepAlive { id, ..Default::default() });
+        pb::ClientFrame { requests, keep_alive, ..Default::default() }
+    };
+    stream.frames.send(with_keep_alive(7, vec![release(3, held)])).unwrap();
+    for id in 8..40 {
+        stream
+            .frames
+            .send(with_keep_alive(id, vec![acquire(id, &format!("later/{id}"), ids::random(), 0)]))
+            .unwrap();
+    }
+    let first = stream.next().await.unwrap();
+    let ids = |frame: &pb::ServerFrame| frame.answers.iter().map(|answer| answer.id).collect::<Vec<_>>();
+    assert_eq!((ids(&first), first.kept_alive[0].id), (vec![3, 2], 7), "released, handed on, confirmed");
+    let mut kept = 7;
+    while kept < 39 {
+        let frame = stream.next().await.unwrap();
+        if let [confirmed] = &frame.kept_alive[..] {
+            kept = confirmed.id;
+        }
+        assert!(ids(&frame).iter().all(|id| *id <= kept), "{frame:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_grant_renews_its_session_if_that_is_asked_and_it_did_not_have_to_wait() {
+    let fixture = Fixture::start().await;
+    let (mut stream, _) = Stream::open(&fixture, "0123456789abcdef").await;
+    let renewing = |id, lease| {
+        let mut request = acquire(id, "a", lease, 60_000);
+        if let Some(Ask::Acquire(acquire)) = &mut request.ask {
+            acquire.renew_session = true;
+        }
+        request
+    };
+    let (at_once, waits) = (ids::random(), ids::random());
+    stream.send(vec![renewing(1, at_once), renewing(2, waits), release(3, at_once)]);
+    let outcomes = stream.outcomes(3).await;
+    let Outcome::Granted(first) = &outcomes[0] else { panic!("{outcomes:?}") };
+    assert_eq!((first.session_renewed, first.ttl_ms), (true, 5_000));
+    assert!(matches!(&outcomes[1], Outcome::Granted(second) if !second.session_renewed), "{outcomes:?}");
+}
+
+#[tokio::test]
 async fn a_stream_whose_session_has_ended_elsewhere_says_so_and_ends() {
     let fixture = Fixture::start().await;
     let (mut stream, opened) = Stream::open(&fixture, "0123456789abcdef").await;

@@ -8,6 +8,7 @@ use std::task::{Context, Poll, Wake, Waker};
 use leasehold_proto::v1::request::Ask;
 use leasehold_types::{LeaseId, ids};
 use tokio::sync::oneshot;
+use tonic::codegen::tokio_stream::Stream as _;
 
 use super::super::outbound::Reporter;
 use super::super::{Handle, Session};
@@ -81,7 +82,13 @@ impl Asked {
     /// Sends a keep-alive; gives the answer to it.
     fn kept_alive(&self) -> pb::ServerFrame {
         let shared = Arc::clone(self.session.shared());
-        shared.wire.keep_alive(None);
+        shared.wire.keep_alive();
+        self.sent_keep_alive()
+    }
+
+    /// The answer to the keep-alive that is wanted, which is sent.
+    fn sent_keep_alive(&self) -> pb::ServerFrame {
+        let shared = Arc::clone(self.session.shared());
         let reporter: Reporter = Box::new(move || shared.report());
         let keep_alive = self.session.shared().wire.lock().make_keep_alive(&reporter).expect("it is wanted");
         let kept =
@@ -145,6 +152,81 @@ async fn the_loss_of_another_lease_takes_nothing_away() {
     assert!(matches!(guard.state(), LeaseState::Lost(lost) if lost.reason == LostReason::Forced));
 }
 
+#[tokio::test]
+async fn a_waiters_grant_is_held_with_the_keep_alive_of_its_frame() {
+    let mut asked = Asked::new(|acquire| acquire.wait(TTL));
+    let kept_alive = asked.kept_alive();
+    asked.hear(pb::ServerFrame { kept_alive: kept_alive.kept_alive, ..asked.grant() });
+    assert_eq!(asked.done().unwrap().state(), LeaseState::Held);
+
+    let mut lost = Asked::new(|acquire| acquire.wait(TTL));
+    let (kept_alive, losses) = (lost.kept_alive().kept_alive, lost.loss().losses);
+    lost.hear(pb::ServerFrame { kept_alive, losses, ..lost.grant() });
+    is_lost(lost.done());
+}
+
+#[tokio::test]
+async fn a_keep_alive_that_was_answered_before_a_waiters_grant_does_not_confirm_it() {
+    let mut asked = Asked::new(|acquire| acquire.wait(TTL));
+    asked.hear(asked.kept_alive());
+    asked.hear(asked.grant());
+    assert!(asked.poll().is_pending());
+    asked.hear(asked.sent_keep_alive());
+    assert_eq!(asked.done().unwrap().state(), LeaseState::Held);
+}
+
+#[tokio::test]
+async fn a_keep_alive_under_way_confirms_a_waiters_grant_that_comes_before_its_answer() {
+    let mut asked = Asked::new(|acquire| acquire.wait(TTL));
+    let kept_alive = asked.kept_alive();
+    asked.hear(asked.grant());
+    assert!(asked.poll().is_pending());
+    assert!(asked.session.shared().wire.lock().is_quiet(), "none is sent beside it");
+    asked.hear(kept_alive);
+    assert_eq!(asked.done().unwrap().state(), LeaseState::Held);
+}
+
+#[tokio::test]
+async fn a_keep_alive_goes_with_a_release_while_somebody_waits() {
+    let asked = Asked::new(|acquire| acquire.wait(TTL));
+    let wire = &asked.session.shared().wire;
+    let shared = Arc::clone(asked.session.shared());
+    let mut outbound = wire.connect(pb::Open::default(), Box::new(move || shared.report()));
+    let mut has_keep_alive = || {
+        let mut cx = Context::from_waker(Waker::noop());
+        // It may step back once before it makes a frame.
+        let frames = [1, 2].map(|_| Pin::new(&mut outbound).poll_next(&mut cx));
+        match frames.into_iter().find(Poll::is_ready) {
+            Some(Poll::Ready(Some(frame))) => frame.has_keep_alive(),
+            _ => panic!("nothing is sent"),
+        }
+    };
+    assert!(has_keep_alive(), "an opening always has one");
+    wire.ask_unheard(Ask::Renew(pb::StreamRenew::default()));
+    assert!(!has_keep_alive(), "it gives nothing to anybody");
+    wire.ask_unheard(super::super::release(LeaseId::from_bytes(ids::random())));
+    assert!(has_keep_alive());
+    asked.hear(pb::ServerFrame { answers: asked.grant().answers, ..pb::ServerFrame::default() });
+    wire.ask_unheard(super::super::release(LeaseId::from_bytes(ids::random())));
+    assert!(!has_keep_alive(), "nobody waits any more");
+}
+
+#[tokio::test]
+async fn a_grant_that_renewed_its_session_is_held_at_once() {
+    let mut asked = Asked::new(|acquire| acquire.wait(TTL));
+    let mut grant = asked.grant();
+    match &mut grant.answers[0].outcome {
+        Some(Outcome::Granted(grant)) => grant.session_renewed = true,
+        other => panic!("{other:?}"),
+    }
+    let before = asked.session.shared().life().clone();
+    asked.hear(grant);
+    assert_eq!(asked.done().unwrap().state(), LeaseState::Held);
+    let life = asked.session.shared().life();
+    assert!(life.deadline() > before.deadline());
+    assert_eq!(life.confirmed(), before.confirmed(), "keep-alives and what they report go on");
+}
+
 /// Looks at a guard when it is woken, as a caller on another thread would.
 struct Looks {
     guard: LeaseGuard,
@@ -163,7 +245,7 @@ async fn a_confirmation_does_not_come_before_the_losses_of_its_frame() {
     asked.hear(asked.grant());
     let looks = Arc::new(Looks { guard: asked.done().unwrap(), found_lost: AtomicBool::new(false) });
     let (waiter, mut confirmation) = oneshot::channel();
-    asked.session.shared().wire.keep_alive(Some(waiter));
+    asked.session.shared().wire.confirm(waiter);
     let waker = Waker::from(Arc::clone(&looks));
     assert!(Pin::new(&mut confirmation).poll(&mut Context::from_waker(&waker)).is_pending());
     asked.hear(pb::ServerFrame { losses: asked.loss().losses, ..asked.kept_alive() });

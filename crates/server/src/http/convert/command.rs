@@ -55,6 +55,7 @@ pub(crate) fn acquire(mut request: api::AcquireRequest, limits: &Limits) -> Resu
         sharing: sharing(request.mode.unwrap_or(Mode::Exclusive), request.limit)?,
         class: request.class.unwrap_or(leasehold_types::Class::Correctness),
         session: request.session_id,
+        renews_session: false,
         lease_id_chosen: request.lease_id.is_some(),
         lease_id: lease_id_of(request.lease_id)?,
         lock_delay_ms: bounded("lockDelayMs", request.lock_delay_ms.unwrap_or(0), limits::LOCK_DELAY_MAX_MS)?,
