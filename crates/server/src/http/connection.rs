@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::task::{Context, Poll, ready};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, ReadBuf, Take};
 use tokio::time::Sleep;
 
 use crate::auth::ConnectionCaller;
@@ -97,15 +97,14 @@ impl Drop for InFlight {
 
 /// So much is read in one turn; then it is the others' on the same thread. It is a frame with the calls of some dozen tasks, and
 /// no more than hundreds of frames with nothing in them, which nobody has to wait for long.
-const TURN: usize = 4 * 1024;
+const TURN: u64 = 4 * 1024;
 
 /// A socket that counts what it reads, lets others have a turn, does not wait for ever on a reader that reads nothing, and takes
 /// the rest of a refused body before it closes.
 pub(crate) struct WatchedStream<S> {
-    socket: S,
+    /// Its limit is what is left of this turn.
+    socket: Take<S>,
     activity: Arc<Activity>,
-    /// What was read in this turn.
-    read: usize,
     /// Runs while the client takes nothing.
     write_stall: Option<Pin<Box<Sleep>>>,
     linger: Option<Linger>,
@@ -119,7 +118,7 @@ struct Linger {
 impl<S: AsyncRead + Unpin> WatchedStream<S> {
     /// Watches over a socket, or what is inside of it.
     pub(crate) fn new(socket: S, activity: Arc<Activity>) -> Self {
-        Self { socket, activity, read: 0, write_stall: None, linger: None }
+        Self { socket: socket.take(TURN), activity, write_stall: None, linger: None }
     }
 
     fn poll_written(
@@ -144,7 +143,7 @@ impl<S: AsyncRead + Unpin> WatchedStream<S> {
         let mut room = [0; 16 * 1024];
         while linger.bytes_left > 0 {
             let mut buffer = ReadBuf::new(&mut room);
-            match Pin::new(&mut self.socket).poll_read(cx, &mut buffer) {
+            match Pin::new(self.socket.get_mut()).poll_read(cx, &mut buffer) {
                 Poll::Ready(Ok(())) if !buffer.filled().is_empty() => {
                     linger.bytes_left = linger.bytes_left.saturating_sub(buffer.filled().len());
                 }
@@ -162,25 +161,24 @@ impl<S: AsyncRead + Unpin> AsyncRead for WatchedStream<S> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        if self.read >= TURN {
-            self.read = 0;
+        if self.socket.limit() == 0 {
+            self.socket.set_limit(TURN);
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }
-        let room = buffer.initialize_unfilled_to(buffer.remaining().min(TURN - self.read));
-        let mut part = ReadBuf::new(room);
-        let outcome = Pin::new(&mut self.socket).poll_read(cx, &mut part);
-        let read = part.filled().len();
-        buffer.advance(read);
-        self.read = if outcome.is_ready() { self.read + read } else { 0 };
-        self.activity.bytes_read.fetch_add(read as u64, Relaxed);
+        let before = buffer.filled().len();
+        let outcome = Pin::new(&mut self.socket).poll_read(cx, buffer);
+        if outcome.is_pending() {
+            self.socket.set_limit(TURN);
+        }
+        self.activity.bytes_read.fetch_add((buffer.filled().len() - before) as u64, Relaxed);
         outcome
     }
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        let written = Pin::new(self.socket.get_mut()).poll_write(cx, bytes);
         self.poll_written(cx, written)
     }
 
@@ -189,22 +187,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for WatchedStream<S> {
         cx: &mut Context<'_>,
         pieces: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.socket).poll_write_vectored(cx, pieces);
+        let written = Pin::new(self.socket.get_mut()).poll_write_vectored(cx, pieces);
         self.poll_written(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {
-        self.socket.is_write_vectored()
+        self.socket.get_ref().is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.socket).poll_flush(cx)
+        Pin::new(self.socket.get_mut()).poll_flush(cx)
     }
 
     /// Closing a socket with unread bytes resets it, and the client may never see its answer: so they are read first.
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         if self.linger.is_none() {
-            ready!(Pin::new(&mut self.socket).poll_shutdown(cx))?;
+            ready!(Pin::new(self.socket.get_mut()).poll_shutdown(cx))?;
         }
         if self.activity.left_unread.load(Relaxed) {
             ready!(self.poll_linger(cx));
@@ -237,9 +235,8 @@ mod tests {
     /// There is always more to read, as in a flood.
     #[tokio::test]
     async fn after_so_much_others_have_a_turn_and_then_it_goes_on() {
-        use tokio::io::AsyncReadExt;
         let mut stream = WatchedStream::new(tokio::io::repeat(b'x'), Arc::default());
-        let (mut all, mut turns_of_others) = (vec![0; 10 * TURN], 0);
+        let (mut all, mut turns_of_others) = (vec![0; 10 * TURN as usize], 0);
         let others = async {
             loop {
                 turns_of_others += 1;
@@ -248,11 +245,11 @@ mod tests {
         };
         tokio::select! {
             biased;
-            read = stream.read_exact(&mut all) => assert_eq!(read.unwrap(), 10 * TURN),
+            read = stream.read_exact(&mut all) => assert_eq!(read.unwrap(), 10 * TURN as usize),
             () = others => {}
         }
         assert_eq!(turns_of_others, 9);
-        assert_eq!(stream.activity.bytes_read.load(Relaxed), 10 * TURN as u64);
+        assert_eq!(stream.activity.bytes_read.load(Relaxed), 10 * TURN);
     }
 
     #[tokio::test(start_paused = true)]
