@@ -14,7 +14,7 @@ use tokio_postgres::{Client, Statement};
 use crate::contestant::Contestant;
 use crate::engines::Engines;
 use crate::lockers::{Connections, LeaseholdLocker, Locker as _, Wait, connect_postgres};
-use crate::processes::{number_of, time_and_parent};
+use crate::processes::{number_of, parent_of, time_of};
 use crate::summary::median;
 
 /// Writers that want to change the row, once each.
@@ -156,13 +156,13 @@ async fn under_lock(mut locker: LeaseholdLocker, connection: &Connection) -> any
     locker.release(held).await
 }
 
-/// Processor time of a process and its children that live, from the kernel.
+/// Processor time of a process and its children that live, which have one thread each, from the kernel.
 fn cpu(parent: u32) -> Duration {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ours = processes.filter_map(|entry| {
-        let number = number_of(&entry.path())?;
-        let (time, begun_by) = time_and_parent(&entry.path())?;
-        (number == parent || begun_by == parent).then_some(time)
+        let folder = entry.path();
+        let is_ours = number_of(&folder)? == parent || parent_of(&folder)? == parent;
+        if is_ours { time_of(&folder) } else { None }
     });
     ours.sum()
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::growth;
 use crate::lockers::{Connections, LeaseholdLocker, StreamLocker};
 use crate::measured::Measured;
-use crate::processes::time_and_parent;
+use crate::processes::time_of;
 use crate::served::Served;
 use crate::summary::Latency;
 use crate::workload::{self, Workload};
@@ -72,5 +72,5 @@ fn snapshot_time(served: &Served) -> Duration {
     let thread = folders.find(|folder| {
         std::fs::read_to_string(folder.join("comm")).is_ok_and(|name| name.starts_with(THREAD))
     });
-    thread.and_then(|folder| time_and_parent(&folder)).map_or(Duration::ZERO, |(time, _)| time)
+    thread.and_then(|folder| time_of(&folder)).unwrap_or_default()
 }
