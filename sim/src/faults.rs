@@ -104,11 +104,13 @@ impl World {
         self.phase = Phase::Regressed;
         self.lost_in = self.engine.epoch();
         self.engine.lose(lost);
-        let active = self.nodes.iter().position(crate::node::Node::is_active);
-        // The active node would notice at its next append; what is asked here is whether a claim does.
-        if let Some(active) = active {
-            self.crash_node(active);
-            self.push(self.now + 100 * MS, Event::Start { node: active });
+        // The active node would notice at its next append, or append again what it does not know to be lost; what is asked here is
+        // whether a claim notices. One that was deposed and has not heard of it is active in its own eyes, too.
+        let in_their_eyes = |node: &usize| self.nodes[*node].is_active();
+        let active: Vec<_> = (0..self.nodes.len()).filter(in_their_eyes).collect();
+        for node in active {
+            self.crash_node(node);
+            self.push(self.now + 100 * MS, Event::Start { node });
         }
         self.end = self.now + 6 * SECOND;
     }

@@ -445,13 +445,18 @@ impl World {
 
     /// The active node makes a snapshot beside its loop, and drops what it covers a little later.
     pub(crate) fn compact(&mut self, ix: usize) {
-        let Some(claim) = self.nodes[ix].active().map(|active| active.claim) else { return };
+        let Some(active) = self.nodes[ix].active() else { return };
+        let (claim, known) = (active.claim, active.state.tail().slot);
         let Ok(mut reader) = self.engine.reader() else { return };
         let (Ok(head), Ok(mut warm)) = (self.engine.head(), load(&mut *reader)) else { return };
         if now(warm.follow(head.cluster, head.tail, &mut *reader)).is_err() {
             return;
         }
         let tail = warm.tail();
+        // A slot in doubt is appended again, and must be there then: the node covers what it knows to be committed alone.
+        if tail.slot > known {
+            return;
+        }
         let is_stored = match self.mistake {
             Some(Mistake::SnapshotForgets) => self.engine.store_snapshot(claim, tail, &Journaled::new()),
             Some(Mistake::SnapshotAdds) => {

@@ -32,9 +32,12 @@ fn seeds_keep_every_promise() {
 /// Each of these was a bug, or a mistake of a checker, found by its seed.
 #[test]
 fn seeds_that_found_something_stay_well() {
-    for seed in [13, 45, 85, 98, 396, 409, 5_449, 6_933] {
+    for seed in [13, 45, 85, 98, 396, 409, 5_449, 6_933, 916_518] {
         assert_eq!(run(&Options::of(seed)).failure, None, "to repeat: cargo xtask sim {seed}");
     }
+    let seed = 5_010_387;
+    let overtaking = run(&Options { overtaking: true, ..Options::of(seed) });
+    assert_eq!(overtaking.failure, None, "to repeat: cargo xtask sim {seed} --overtaking");
 }
 
 #[test]

@@ -171,7 +171,8 @@ impl Maker {
     }
 
     /// The state some way behind the tail: what was committed after it is replayed by a restart, and so gives watchers
-    /// their newest events again.
+    /// their newest events again. Never beyond what the loop knows to be committed: a slot in doubt it appends again (J3), and
+    /// must find it there.
     fn rebuild(&self) -> Result<Replay, Failure> {
         let mut reader = self.runtime.block_on(self.start.journal.reader()).map_err(StartError::from)?;
         let mut replay = self.runtime.block_on(Replay::from_snapshot(&mut *reader))?;
@@ -183,12 +184,8 @@ impl Maker {
             }
             for slot in &slots {
                 self.go_on()?;
-                let behind = self
-                    .gauge
-                    .bytes
-                    .load(Relaxed)
-                    .saturating_sub(replay.bytes + slot.batch.body.len() as u64);
-                if behind < self.resume_bytes {
+                let with_this = replay.bytes + slot.batch.body.len() as u64;
+                if self.gauge.bytes.load(Relaxed) < with_this + self.resume_bytes {
                     return Ok(replay);
                 }
                 replay.apply(slot, &mut events)?;
