@@ -34,8 +34,12 @@ impl Measured {
 
     /// One operation more.
     pub(crate) fn note(&mut self, took: Duration) {
-        self.latency.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
+        self.record(took);
         self.operations += 1;
+    }
+
+    fn record(&mut self, took: Duration) {
+        self.latency.saturating_record(u64::try_from(took.as_micros()).unwrap_or(u64::MAX));
     }
 
     /// One operation more whose latency is not of interest.
@@ -45,7 +49,7 @@ impl Measured {
 
     /// A lock that all want was taken.
     pub(crate) fn take(&mut self, waited: Duration, taken: Taken) {
-        self.latency.saturating_record(u64::try_from(waited.as_micros()).unwrap_or(u64::MAX));
+        self.record(waited);
         match taken {
             Taken::FromAnother => self.operations += 1,
             Taken::Again => self.again += 1,

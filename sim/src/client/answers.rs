@@ -123,15 +123,15 @@ impl World {
         }
     }
 
-    /// The lock is given. After a wait, or a late answer, it is confirmed once more before it counts (R7), unless its session
-    /// was renewed with it.
+    /// The lock is given. After a wait, unless its session was renewed with it, or a late answer it is confirmed once more
+    /// before it counts (R7).
     fn granted(&mut self, ix: ClientIx, sent: Stamp, session_renewed: bool) {
         let now = self.clients[ix].clock.stamp(self.now);
         let dead_on_arrival = self.mistake == Some(Mistake::DeadOnArrival);
         let Some(wanted) = &mut self.clients[ix].wanted else { return };
         let ttl = wanted.life.ttl();
         let is_renewed = session_renewed && wanted.in_session;
-        let must_confirm = !is_renewed && (wanted.wait_ms > 0 || now.since(sent) > ttl / 3);
+        let must_confirm = now.since(sent) > ttl / 3 || (wanted.wait_ms > 0 && !is_renewed);
         if dead_on_arrival && must_confirm {
             wanted.life.confirm(now, ttl);
             return self.held(ix);

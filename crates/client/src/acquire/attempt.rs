@@ -151,7 +151,8 @@ impl Acquire {
         let broken = || Failed::With(AcquireError::Unavailable("a grant without a fencing token".to_owned()));
         let token = FencingToken::new(grant.fencing_token).map_err(|_| broken())?;
         let now = clock::now();
-        let must_confirm = self.is_blocking() || now.since(sent) > self.ttl / 3;
+        let is_late = now.since(sent) > self.ttl / 3;
+        let must_confirm = self.is_blocking() || is_late;
         let own = self.max_hold.map(|_| {
             let mut own = Life::new(self.ttl);
             own.confirm(sent, Duration::from_millis(grant.ttl_ms));
@@ -161,7 +162,8 @@ impl Acquire {
         if grant.session_renewed {
             session.shared().life().extend(sent, Duration::from_millis(grant.ttl_ms));
         }
-        let is_confirmed = is_confirmed || grant.session_renewed;
+        // One that was asked again on a new connection may have been sent long ago, and a renewal counts from there.
+        let is_confirmed = is_confirmed || (grant.session_renewed && !is_late);
         let held = Arc::new(Held::new(name.clone(), lease_id, token, grant, own));
         if let Err(reason) = session.shared().hold(lease_id, &held) {
             return Err(Failed::With(held.why(session.shared(), reason).into()));
