@@ -28,8 +28,8 @@ impl ServerObserver {
 
 impl Observer for ServerObserver {
     fn events(&self, events: &Arc<[Happened]>) {
+        self.metrics.events(events.iter().map(|happened| &happened.event));
         for Happened { event, .. } in events.iter() {
-            self.metrics.event(event);
             self.losses.event(event);
         }
         self.log.lock_events(events, self.levels);

@@ -16,7 +16,7 @@ mod words;
 pub use access::{CredentialId, InvalidCredentialId, InvalidScope, Scope};
 pub use ids::{ClusterId, Epoch, Generation, LeaseId, Nonce, SessionId, Slot};
 pub use names::{
-    InvalidName, Labels, OwnerId, PrincipalName, RequestKey, ResourceKey, ResourceName, TenantName,
+    InvalidName, Labels, OwnerId, PrincipalName, RequestKey, ResourceKey, ResourceName, TenantName, prefix_of,
 };
 pub use time::{InvalidTtl, Now, Time, Ttl, TtlBounds, WallTime};
 pub use token::{FencingToken, InvalidToken, Permit};

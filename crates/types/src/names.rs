@@ -97,8 +97,12 @@ macro_rules! name {
             /// # Errors
             /// Says what is wrong with the text; the caller's mistake, never worth a retry.
             pub fn new(text: &str) -> Result<Self, InvalidName> {
-                check($what, text, $most, $allowed)?;
+                Self::check(text)?;
                 Ok(Self(text.into()))
+            }
+
+            fn check(text: &str) -> Result<(), InvalidName> {
+                check($what, text, $most, $allowed)
             }
 
             /// The text.
@@ -161,12 +165,17 @@ impl ResourceName {
     /// # Errors
     /// Empty, too long, with a control character, or `.` or `..` as a whole.
     pub fn new(text: &str) -> Result<Self, InvalidName> {
+        Self::check(text)?;
+        Ok(Self(text.into()))
+    }
+
+    fn check(text: &str) -> Result<(), InvalidName> {
         let what = "resource";
         check(what, text, limits::NAME_BYTES, |c| !c.is_control())?;
         if matches!(text, "." | "..") {
             return Err(InvalidName::Dots { what });
         }
-        Ok(Self(text.into()))
+        Ok(())
     }
 
     /// The text.
@@ -180,8 +189,9 @@ impl ResourceName {
     }
 }
 
-fn prefix_of(name: &str) -> &str {
-    match name.find(['/', ':']) {
+/// See [`ResourceName::prefix`].
+pub fn prefix_of(name: &str) -> &str {
+    match name.bytes().position(|byte| matches!(byte, b'/' | b':')) {
         Some(at) if at > 0 => &name[..at],
         _ => name,
     }
@@ -218,8 +228,8 @@ impl ResourceKey {
     /// Reads back what [`ResourceKey::as_str`] gave.
     pub fn parse(joined: &str) -> Option<Self> {
         let (tenant, name) = joined.split_once('\0')?;
-        TenantName::new(tenant).ok()?;
-        ResourceName::new(name).ok()?;
+        TenantName::check(tenant).ok()?;
+        ResourceName::check(name).ok()?;
         Some(Self(joined.into()))
     }
 
@@ -234,12 +244,12 @@ impl ResourceKey {
 
     /// The tenant.
     pub fn tenant(&self) -> &str {
-        self.split().0
+        self.parts().0
     }
 
     /// The resource name.
     pub fn name(&self) -> &str {
-        self.split().1
+        self.parts().1
     }
 
     /// The resource name as a name of its own; it was checked when the key was made.
@@ -247,18 +257,17 @@ impl ResourceKey {
         ResourceName(self.name().into())
     }
 
-    /// See [`ResourceName::prefix`].
-    pub fn prefix(&self) -> &str {
-        prefix_of(self.name())
-    }
-
     /// Tenant, NUL, name: the form in journals.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    fn split(&self) -> (&str, &str) {
-        // A plain loop: a tenant is short, and this is asked many times for each command.
+    /// Tenant and name, for whoever needs both.
+    pub fn parts(&self) -> (&str, &str) {
+        // Asked many times for each command, and most servers have but one tenant: that is seen by a look at eight bytes.
+        if let Some(name) = self.0.strip_prefix("default\0") {
+            return (&self.0[..7], name);
+        }
         let end = self.0.bytes().position(|byte| byte == 0).expect("a key is made with its separator");
         (&self.0[..end], &self.0[end + 1..])
     }
@@ -266,7 +275,7 @@ impl ResourceKey {
 
 impl fmt::Debug for ResourceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (tenant, name) = self.split();
+        let (tenant, name) = self.parts();
         write!(f, "{tenant}|{name}")
     }
 }
@@ -354,10 +363,14 @@ mod tests {
     fn keys_keep_tenants_together_and_apart() {
         let tenant = TenantName::new("acme").unwrap();
         let key = ResourceKey::new(&tenant, &ResourceName::new("a/b").unwrap());
-        assert_eq!((key.tenant(), key.name(), key.prefix()), ("acme", "a/b", "a"));
+        assert_eq!((key.tenant(), key.name()), ("acme", "a/b"));
         assert_eq!(key.to_name().as_str(), "a/b");
         assert_eq!(key.as_str(), "acme\0a/b");
         assert_eq!(ResourceKey::parse(key.as_str()), Some(key));
         assert_eq!(ResourceKey::parse("no separator"), None);
+        for tenant in [TenantName::default_tenant(), TenantName::new("default-2").unwrap()] {
+            let key = ResourceKey::new(&tenant, &ResourceName::new("a").unwrap());
+            assert_eq!(key.parts(), (tenant.as_str(), "a"));
+        }
     }
 }

@@ -3,15 +3,16 @@
 use leasehold_api::Problem;
 use leasehold_core::{Acquire, Command, Reply};
 use leasehold_types::{FencingToken, LeaseId, RequestKey, ResourceName};
+use tokio::time::Instant;
 
 use super::{App, unexpected};
 
 impl App {
     /// An acquire, and what came of it.
     pub(crate) async fn acquire(&self, key: Option<RequestKey>, acquire: Acquire) -> Result<Reply, Problem> {
-        let attempt = self.metrics.acquire_begins(&self.tenant, &acquire);
+        let attempt = self.metrics.acquire_begins(&self.tenant, &acquire, Instant::now());
         let reply = self.submit(key, Command::Acquire(acquire)).await;
-        attempt.ends(&reply);
+        attempt.ends(&reply, Instant::now());
         reply
     }
 

@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use leasehold_api::{ErrorCode, Problem};
-use leasehold_core::{Acquire, Event, EventKind, RenewalReport, Reply};
-use leasehold_types::{EndReason, Mode, ResourceName, TenantName};
+use leasehold_core::{Acquire, Event, RenewalReport, Reply};
+use leasehold_types::{Mode, ResourceName, TenantName};
 use tokio::time::Instant;
 
 use crate::config::PolicyBook;
@@ -52,12 +52,13 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// It was decided. Waiting ones are not counted as latency, and when they queued they were counted as contended.
-    pub(crate) fn ends(self, reply: &Result<Reply, Problem>) {
+    /// It was decided, and that is known at this time. Waiting ones are not counted as latency, and when they queued they
+    /// were counted as contended.
+    pub(crate) fn ends(self, reply: &Result<Reply, Problem>, now: Instant) {
         if let Some(scope) = self.scope
             && !self.waits
         {
-            scope.latency.observe(micros(self.begun.elapsed()));
+            scope.latency.observe(micros(now.saturating_duration_since(self.begun)));
             if matches!(reply, Ok(Reply::NotGranted(_))) {
                 scope.contended.add(self.mode);
             }
@@ -104,14 +105,13 @@ impl Metrics {
         OpenConnection(Arc::clone(self))
     }
 
-    pub(crate) fn acquire_begins(&self, tenant: &TenantName, acquire: &Acquire) -> Attempt {
+    pub(crate) fn acquire_begins(&self, tenant: &TenantName, acquire: &Acquire, now: Instant) -> Attempt {
         let mode = acquire.sharing.mode();
-        let (name, own) = (acquire.resource.as_str(), acquire.resource.prefix());
-        let scope = self.counts.then(|| self.scope(tenant.as_str(), name, own));
+        let scope = self.counts.then(|| self.scope(tenant.as_str(), acquire.resource.as_str()));
         if let Some(scope) = &scope {
             scope.attempts.add(mode);
         }
-        Attempt { scope, mode, waits: acquire.wait_ms > 0, begun: Instant::now() }
+        Attempt { scope, mode, waits: acquire.wait_ms > 0, begun: now }
     }
 
     pub(crate) fn renewal_failed(&self, tenant: &TenantName, code: ErrorCode) {
@@ -136,43 +136,31 @@ impl Metrics {
 
     /// An old token was seen alive beside a newer one: two holders believed.
     pub(crate) fn dual_owner_suspected(&self, tenant: &TenantName, resource: &ResourceName) {
-        let scope = self.scope(tenant.as_str(), resource.as_str(), resource.prefix());
+        let scope = self.scope(tenant.as_str(), resource.as_str());
         scope.dual_owner_suspected.fetch_add(1, Relaxed);
     }
 
-    /// Where a name is counted whose own prefix is `own`.
-    fn scope(&self, tenant: &str, name: &str, own: &str) -> Arc<Scope> {
-        self.policies.with(|policies| {
-            let prefix = policies.prefix_of(name).map_or(Prefix::Own(own), Prefix::Declared);
-            self.scopes.of(tenant, prefix)
-        })
+    /// Where a name is counted.
+    fn scope(&self, tenant: &str, name: &str) -> Arc<Scope> {
+        self.policies.with(|policies| self.scopes.of(tenant, Prefix::of(name, policies)))
     }
 
-    pub(crate) fn event(&self, event: &Event) {
+    /// Counts what happened. Most of what comes together is of one tenant and prefix, whose scope is then looked up once.
+    pub(crate) fn events<'a>(&self, events: impl Iterator<Item = &'a Event>) {
         if !self.counts {
             return;
         }
-        let resource = &event.resource;
-        let scope = self.scope(resource.tenant(), resource.name(), resource.prefix());
-        match event.kind {
-            EventKind::Granted { waited_ms } => {
-                scope.granted.add(event.mode);
-                if waited_ms > 0 {
-                    scope.waited.observe(waited_ms);
-                }
+        self.policies.with(|policies| {
+            let mut last: Option<(&str, Prefix<'_>, Arc<Scope>)> = None;
+            for event in events {
+                let (tenant, name) = event.resource.parts();
+                let prefix = Prefix::of(name, policies);
+                let same = last.take().filter(|(of, under, _)| (*of, *under) == (tenant, prefix));
+                let scope = same.map_or_else(|| self.scopes.of(tenant, prefix), |(_, _, scope)| scope);
+                scope.count(event);
+                last = Some((tenant, prefix, scope));
             }
-            EventKind::Ended { reason, held_ms, .. } => {
-                scope.held.observe(held_ms);
-                match reason {
-                    EndReason::Expired => drop(scope.expired.fetch_add(1, Relaxed)),
-                    EndReason::Forced => drop(scope.forced.fetch_add(1, Relaxed)),
-                    EndReason::Released | EndReason::SessionEnded | EndReason::Unknown => {}
-                }
-            }
-            EventKind::Proclaimed => {}
-            EventKind::Queued => scope.contended.add(event.mode),
-            EventKind::Renewed { .. } => drop(scope.renewals.fetch_add(1, Relaxed)),
-        }
+        });
     }
 
     pub(crate) fn committed(&self, facts: usize, took: Duration) {

@@ -2,11 +2,14 @@
 //! would fill the memory of everybody who scrapes. Those that a policy declares are chosen by the operator, and have their
 //! label whatever callers do.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use leasehold_types::Mode;
+use leasehold_core::{Event, EventKind};
+use leasehold_types::{EndReason, Mode, prefix_of};
+
+use crate::config::Policies;
 
 use super::histogram::{CALL, HOLD, Histogram, WAIT};
 
@@ -64,6 +67,29 @@ impl Scope {
             held: Histogram::new(&HOLD),
         }
     }
+
+    /// Counts what happened under it.
+    pub(super) fn count(&self, event: &Event) {
+        match event.kind {
+            EventKind::Granted { waited_ms } => {
+                self.granted.add(event.mode);
+                if waited_ms > 0 {
+                    self.waited.observe(waited_ms);
+                }
+            }
+            EventKind::Ended { reason, held_ms, .. } => {
+                self.held.observe(held_ms);
+                match reason {
+                    EndReason::Expired => drop(self.expired.fetch_add(1, Relaxed)),
+                    EndReason::Forced => drop(self.forced.fetch_add(1, Relaxed)),
+                    EndReason::Released | EndReason::SessionEnded | EndReason::Unknown => {}
+                }
+            }
+            EventKind::Proclaimed => {}
+            EventKind::Queued => self.contended.add(event.mode),
+            EventKind::Renewed { .. } => drop(self.renewals.fetch_add(1, Relaxed)),
+        }
+    }
 }
 
 /// Which prefix a name is counted under.
@@ -75,10 +101,17 @@ pub(super) enum Prefix<'a> {
     Own(&'a str),
 }
 
+impl<'a> Prefix<'a> {
+    /// That of this name.
+    pub(super) fn of(name: &'a str, policies: &'a Policies) -> Self {
+        policies.prefix_of(name).map_or_else(|| Self::Own(prefix_of(name)), Self::Declared)
+    }
+}
+
 /// The scopes of one tenant.
 #[derive(Debug, Default)]
 struct Prefixes {
-    scopes: HashMap<Box<str>, Arc<Scope>>,
+    scopes: BTreeMap<Box<str>, Arc<Scope>>,
     /// How many of them nobody declared.
     own: usize,
 }
@@ -111,7 +144,7 @@ impl Prefixes {
 /// The scopes that exist. The lock is held for a look-up, and for an insertion at most [`PREFIXES`] times a tenant and once
 /// for each that is declared.
 #[derive(Debug, Default)]
-pub(super) struct Scopes(RwLock<HashMap<Box<str>, Prefixes>>);
+pub(super) struct Scopes(RwLock<BTreeMap<Box<str>, Prefixes>>);
 
 impl Scopes {
     /// The scope of a tenant's prefix.
@@ -126,14 +159,11 @@ impl Scopes {
         tenants.entry(tenant.into()).or_default().find_or_make(tenant, prefix)
     }
 
-    /// Every scope, or those of one tenant, in the order of its labels.
+    /// Every scope, or those of one tenant, by tenant and prefix.
     pub(super) fn all(&self, only: Option<&str>) -> Vec<Arc<Scope>> {
         let scopes = self.0.read().unwrap_or_else(PoisonError::into_inner);
         let shown = scopes.iter().filter(|(tenant, _)| only.is_none_or(|only| only == &***tenant));
-        let mut all: Vec<_> = shown.flat_map(|(_, prefixes)| prefixes.scopes.values()).cloned().collect();
-        drop(scopes);
-        all.sort_by(|a, b| a.labels.cmp(&b.labels));
-        all
+        shown.flat_map(|(_, prefixes)| prefixes.scopes.values()).cloned().collect()
     }
 }
 

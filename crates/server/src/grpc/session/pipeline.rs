@@ -9,6 +9,7 @@ use leasehold_node::{Call, Durable, Lane, SubmitError};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::request::Ask;
 use leasehold_types::{LeaseId, SessionId};
+use tokio::time::Instant;
 
 use super::request::{self, Asked, Done};
 use crate::http::{App, outcome};
@@ -57,18 +58,19 @@ impl Pipeline {
     pub(super) fn take(&mut self, requests: Vec<pb::Request>, keep_alive: Option<pb::KeepAlive>) {
         let mut batch = Vec::with_capacity(requests.len() + 1);
         let mut room = PENDING.saturating_sub(self.pending());
+        let now = Instant::now();
         for request in requests {
             let asked = Asked::of(&request);
             let traced = self.traced(&request);
             let command = if room > 0 { self.command(request) } else { Err(too_many()) };
             room = room.saturating_sub(1);
-            self.put(asked, command, traced, &mut batch);
+            self.put(asked, command, traced, now, &mut batch);
         }
         if let Some(keep_alive) = keep_alive {
             let asked = Asked::KeepAlive(keep_alive.id);
             let traced = self.app.traces.streamed("Session keep-alive", "");
             let command = request::keep_alive(&self.app, self.session, keep_alive);
-            self.put(asked, command, traced, &mut batch);
+            self.put(asked, command, traced, now, &mut batch);
         }
         self.lane.send_noting(batch.into_iter().map(|(tag, call)| {
             let trail = tag.traced.as_ref().map(|traced| Arc::clone(&traced.trail));
@@ -82,8 +84,9 @@ impl Pipeline {
             self.lane.answers(&mut self.answers).await;
         }
         done.append(&mut self.refused);
+        let now = Instant::now();
         for (tag, answer) in self.answers.drain(..) {
-            done.push(finish(&self.app, tag, self.app.told(outcome(answer))));
+            done.push(finish(&self.app, tag, self.app.told(outcome(answer)), now));
         }
     }
 
@@ -118,20 +121,21 @@ impl Pipeline {
         asked: Asked,
         command: Result<Command, Problem>,
         traced: Option<Box<Traced>>,
+        now: Instant,
         batch: &mut Vec<(Tag, Call)>,
     ) {
         match command {
             Ok(command) => {
                 let attempt = match &command {
                     Command::Acquire(acquire) => {
-                        Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire))
+                        Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire, now))
                     }
                     _ => None,
                 };
                 let tag = Tag { asked, attempt, traced };
                 match self.app.call(None, command) {
                     Ok(call) => batch.push((tag, call)),
-                    Err(problem) => self.refused.push(finish(&self.app, tag, Err(problem))),
+                    Err(problem) => self.refused.push(finish(&self.app, tag, Err(problem), now)),
                 }
             }
             Err(problem) => self.refused.push(Done { asked, outcome: Err(problem) }),
@@ -143,14 +147,14 @@ fn too_many() -> Problem {
     Problem::new(ErrorCode::Overloaded, "too many requests of this stream wait")
 }
 
-/// Counts what came of a request.
-fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>) -> Done {
+/// Counts what came of a request, as is known at this time.
+fn finish(app: &App, tag: Tag, outcome: Result<Reply, Problem>, now: Instant) -> Done {
     let Tag { asked, attempt, traced } = tag;
     if let Some(traced) = traced {
         app.traces.answered(*traced, outcome.as_ref().err());
     }
     if let Some(attempt) = attempt {
-        attempt.ends(&outcome);
+        attempt.ends(&outcome, now);
     }
     match (&outcome, asked) {
         (Err(problem), Asked::Release(..)) => app.metrics.release_failed(&app.tenant, problem.code),
