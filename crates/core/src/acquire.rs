@@ -8,7 +8,7 @@ use leasehold_types::{
 use crate::clocks::Timer;
 use crate::command::{Acquire, Sharing, Ticket};
 use crate::event::{Event, EventKind};
-use crate::fact::{Fact, Granted};
+use crate::fact::Granted;
 use crate::fingerprint;
 use crate::journaled::name_of;
 use crate::lease::LeaseIx;
@@ -224,9 +224,8 @@ impl LockTable {
             return Reply::Refused(Refusal::TokensUsedUp);
         };
         let Asked { resource, owner, ttl, key, principal, acquire } = asked;
-        let lease_id = acquire.lease_id;
         let granted = Granted {
-            lease_id,
+            lease_id: acquire.lease_id,
             resource,
             owner,
             session: acquire.session,
@@ -243,8 +242,7 @@ impl LockTable {
             key,
             principal,
         };
-        self.record_after_wait(Fact::Granted(Box::new(granted)), waited_ms, now, out);
-        let ix = self.journaled.lease_ix(lease_id);
+        let ix = self.record_grant(granted, waited_ms, now, out);
         Reply::Granted(Box::new(self.grant_of(ix, acquire.resource, now)))
     }
 

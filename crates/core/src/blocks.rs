@@ -102,11 +102,10 @@ impl<E: Copy, B> Blocks<E, B> {
         }
     }
 
-    /// Puts another entry of the same key in its place. False if there is none.
-    pub(crate) fn replace(&mut self, sought: &impl Sought<E, Bound = B>, entry: E) -> bool {
-        let Ok((block, place)) = self.find(sought) else { return false };
-        self.blocks[block][place] = entry;
-        true
+    /// Puts another entry of the same key in its place, and gives the former. Does nothing if there is none.
+    pub(crate) fn replace(&mut self, sought: &impl Sought<E, Bound = B>, entry: E) -> Option<E> {
+        let (block, place) = self.find(sought).ok()?;
+        Some(std::mem::replace(&mut self.blocks[block][place], entry))
     }
 
     /// Puts an entry where it belongs. False if there is one of its key already.
@@ -281,7 +280,7 @@ mod tests {
             assert!(blocks.insert(&key, key) && !blocks.insert(&key, key));
         }
         assert!(blocks.blocks.len() <= 10_000 / FULL + 1, "{} blocks", blocks.blocks.len());
-        assert!(blocks.replace(&77, 77) && !blocks.replace(&10_000, 10_000));
+        assert_eq!((blocks.replace(&77, 77), blocks.replace(&10_000, 10_000)), (Some(77), None));
     }
 
     #[test]

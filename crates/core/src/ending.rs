@@ -27,14 +27,16 @@ impl LockTable {
             return Reply::Refused(Refusal::IdempotencyMismatch);
         }
         if let Some(ix) = self.lease_of(tenant.as_str(), lease_id) {
-            let session = self.journaled.session_id_of(self.journaled.leases.get(ix));
+            let lease = self.journaled.leases.get(ix);
+            let (resource, token) = (name_of(&lease.resource), lease.token());
+            let session = self.journaled.session_id_of(lease);
             self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
-            return self.released(tenant, lease_id, session);
+            return Reply::Released { resource, token, session };
         }
         if self.is_unknown(tenant, lease_id) {
             self.close_id(tenant, lease_id, key, now, out);
         }
-        self.released(tenant, lease_id, None)
+        self.released(tenant, lease_id)
     }
 
     /// Whether nobody has or had this id, and nobody else waits under it: an id that one principal can be granted,
@@ -116,12 +118,12 @@ impl LockTable {
         self.record(Fact::IdClosed { tenant: tenant.clone(), lease_id, key }, now, out);
     }
 
-    /// The answer to a release, the first time and every later one.
-    fn released(&self, tenant: &TenantName, lease_id: LeaseId, session: Option<SessionId>) -> Reply {
+    /// The answer to a release of what is not held any more: the same as the first time, if that was a release.
+    fn released(&self, tenant: &TenantName, lease_id: LeaseId) -> Reply {
         let ended = self.ended_lease_of(tenant.as_str(), lease_id);
         match ended.and_then(|ended| Some((ended.reason, ended.was.as_ref()?))) {
             Some((EndReason::Released, was)) => {
-                let session = session.or_else(|| was.asked_for.session());
+                let session = was.asked_for.session();
                 Reply::Released { resource: name_of(&was.resource), token: was.token, session }
             }
             _ => Reply::Refused(self.not_held(tenant.as_str(), lease_id)),

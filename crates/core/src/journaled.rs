@@ -330,10 +330,10 @@ impl Journaled {
         let session = granted.session.map(|id| self.session_ix(id));
         let lease = Lease::new(granted, session);
         self.usages.lease_begins(&lease);
-        assert!(self.find_lease(granted.lease_id).is_none(), "a lease id names one grant");
         let ix = self.leases.insert(lease);
         let records = Records { leases: &self.leases, ended: self.outcomes.leases() };
-        self.lease_ids.set(granted.lease_id, Known::Live(ix), records);
+        let former = self.lease_ids.set(granted.lease_id, Known::Live(ix), records);
+        assert!(!matches!(former, Some(Known::Live(_))), "a lease id names one grant");
         if let Some(known) = self.resources.add_holder(ix, &self.leases) {
             self.leases.get_mut(ix).resource = known;
         }

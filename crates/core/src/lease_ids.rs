@@ -67,8 +67,9 @@ impl LeaseIds {
         entry.map(Entry::known)
     }
 
-    /// Notes what became of an id. Its record is in the arenas already; the one before it, if any, still is.
-    pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
+    /// Notes what became of an id, and gives what was known of it. Its record is in the arenas already; the one before it, if any,
+    /// still is.
+    pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) -> Option<Known> {
         if self.shards.is_empty() {
             self.shards.resize_with(1 << SHARD_BITS, Shard::default);
         }
@@ -76,27 +77,30 @@ impl LeaseIds {
         let entry = Entry::new(sought.head, known);
         let shard = &mut self.shards[sought.shard()];
         if let Some(there) = shard.find_mut(sought.head, |entry| sought.is(entry)) {
-            *there = entry;
-        } else if shard.is_full_at(sought.head) && self.crowded.replace(&sought, entry) {
-            // It is still one of too many.
-        } else {
-            self.resize(sought.shard(), 1, records);
-            if !self.shards[sought.shard()].insert(entry) {
-                self.crowded.set(&sought, entry);
-            }
+            return Some(std::mem::replace(there, entry).known());
         }
+        if shard.is_full_at(sought.head)
+            && let Some(former) = self.crowded.replace(&sought, entry)
+        {
+            // It is still one of too many.
+            return Some(former.known());
+        }
+        self.resize(sought.shard(), 1, records);
+        if !self.shards[sought.shard()].insert(entry) {
+            self.crowded.set(&sought, entry);
+        }
+        None
     }
 
     /// Forgets an id, if this is still what is known of it.
     pub(crate) fn remove(&mut self, id: LeaseId, known: Known, records: Records<'_>) {
-        if self.get(id, records) != Some(known) {
-            return;
-        }
         let sought = ById::new(id, records);
-        let shard = &mut self.shards[sought.shard()];
+        let Some(shard) = self.shards.get_mut(sought.shard()) else { return };
         let was_full = shard.is_full_at(sought.head);
-        if !shard.remove(sought.head, |entry| sought.is(entry)) {
-            self.crowded.remove(&sought);
+        if !shard.remove(sought.head, |entry| entry.known() == known) {
+            if was_full && self.crowded.get(&sought).map(Entry::known) == Some(known) {
+                self.crowded.remove(&sought);
+            }
             return;
         }
         if was_full {

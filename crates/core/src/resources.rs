@@ -44,9 +44,10 @@ struct Entry {
 impl Resources {
     /// What is known of a resource, if anything is.
     pub(crate) fn get(&self, key: &ResourceKey, leases: &Arena<Lease>) -> Option<Resource<'_>> {
-        let state = match self.lately.get(key, &self.full) {
+        let sought = self.sought(key, leases);
+        let state = match self.lately.get(key, sought.hash, &self.full) {
             Some(ix) => Some(State::second(ix)),
-            None => self.by_key.get(&self.sought(key, leases)).map(|entry| entry.state),
+            None => self.by_key.get(&sought).map(|entry| entry.state),
         };
         state.map(|state| self.look_at(state))
     }
@@ -97,10 +98,10 @@ impl Resources {
     /// this one: one allocation serves all.
     pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
         let key = &leases.get(ix).resource;
-        let full_ix = match self.lately.get(key, &self.full) {
+        let sought = ByKey::new(key, leases, &self.full);
+        let full_ix = match self.lately.get(key, sought.hash, &self.full) {
             Some(full_ix) => full_ix,
             None => {
-                let sought = ByKey::new(key, leases, &self.full);
                 if self.by_key.insert(&sought, sought.entry(State::first(ix))) {
                     return None;
                 }
@@ -169,21 +170,23 @@ impl Resources {
 
     /// A known resource in its full form.
     fn full_ix(&mut self, key: &ResourceKey, leases: &Arena<Lease>) -> Ix<Full> {
-        if let Some(ix) = self.lately.get(key, &self.full) {
+        let sought = self.sought(key, leases);
+        let hash = sought.hash;
+        if let Some(ix) = self.lately.get(key, hash, &self.full) {
             return ix;
         }
-        let entry = self.by_key.get(&self.sought(key, leases)).expect("only a known resource changes");
+        let entry = self.by_key.get(&sought).expect("only a known resource changes");
         let ix = match entry.state.get() {
             Either::Second(ix) => ix,
             Either::First(holder) => {
-                let key = leases.get(holder).resource.clone();
-                let ix = self.full.insert(Full::new(key, Some(holder)));
-                let sought = ByKey::new(&self.full.get(ix).key, leases, &self.full);
+                let full = Full::new(leases.get(holder).resource.clone(), Some(holder));
+                let ix = self.full.insert(full);
+                let sought = ByKey { key, hash, leases, full: &self.full };
                 self.by_key.replace(&sought, sought.entry(State::second(ix)));
                 ix
             }
         };
-        self.lately.set(key, ix, self.full.len());
+        self.lately.set(hash, ix, self.full.len());
         ix
     }
 
@@ -206,19 +209,23 @@ impl Resources {
 /// A resource that is looked for.
 struct ByKey<'a> {
     key: &'a ResourceKey,
-    tag: u32,
+    hash: u64,
     leases: &'a Arena<Lease>,
     full: &'a Arena<Full>,
 }
 
 impl<'a> ByKey<'a> {
     fn new(key: &'a ResourceKey, leases: &'a Arena<Lease>, full: &'a Arena<Full>) -> Self {
-        Self { key, tag: key_hash::tag(key_hash::of(key)), leases, full }
+        Self { key, hash: key_hash::of(key), leases, full }
+    }
+
+    fn tag(&self) -> u32 {
+        key_hash::tag(self.hash)
     }
 
     /// Its entry, in this state.
     fn entry(&self, state: State) -> Entry {
-        Entry { tag: self.tag, state }
+        Entry { tag: self.tag(), state }
     }
 }
 
@@ -240,11 +247,22 @@ impl Sought<Entry> for ByKey<'_> {
     /// By tags first: one that is there is found with a look at one record, one that is not by seven, where it would be. The
     /// first with this tag decides, whatever it is, so that keys that are chosen to collide cost one look more.
     fn place_in(&self, entries: &[Entry]) -> Result<usize, usize> {
-        let tagged = entries.iter().position(|entry| entry.tag == self.tag);
+        let tagged = first_with(self.tag(), entries);
         match tagged.filter(|place| self.order_of(&entries[*place]).is_eq()) {
             Some(place) => Ok(place),
             None => entries.binary_search_by(|entry| self.order_of(entry)),
         }
+    }
+}
+
+/// Where the first entry with this tag is. Most have it not: that is seen for eight at a time, without a branch for each.
+fn first_with(tag: u32, entries: &[Entry]) -> Option<usize> {
+    let is_it = |entry: &Entry| entry.tag == tag;
+    let (eights, rest) = entries.as_chunks::<8>();
+    let any = |eight: &[Entry; 8]| eight.iter().fold(false, |any, entry| any | is_it(entry));
+    match eights.iter().position(any) {
+        Some(at) => eights[at].iter().position(is_it).map(|place| 8 * at + place),
+        None => rest.iter().position(is_it).map(|place| 8 * eights.len() + place),
     }
 }
 
@@ -273,7 +291,7 @@ mod tests {
         let keys: Vec<_> = (0..=1_000).map(key).collect();
         let (new, known) = keys.split_last().expect("there are some");
         let all: Vec<_> = known.iter().map(|key| full.insert(Full::new(key.clone(), None))).collect();
-        let sought = |key| ByKey { tag: 7, ..ByKey::new(key, &leases, &full) };
+        let sought = |key| ByKey { hash: 7, ..ByKey::new(key, &leases, &full) };
         for (key, ix) in known.iter().zip(all) {
             let sought = sought(key);
             assert!(by_key.insert(&sought, sought.entry(State::second(ix))));

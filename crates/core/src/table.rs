@@ -15,7 +15,7 @@ use crate::clocks::{LeaseClocks, LifeClock, LifeIx, Timer, Timers};
 use crate::command::{Command, Request, Ticket};
 use crate::credential::may_use;
 use crate::event::Event;
-use crate::fact::{Fact, LifeId, SessionEnd};
+use crate::fact::{Fact, Granted, LifeId, SessionEnd};
 use crate::journaled::{Change, Ended, Journaled};
 use crate::lease::{LeaseIx, Note, SessionIx};
 use crate::outcomes::{EndedLease, EndedSession};
@@ -236,8 +236,10 @@ impl LockTable {
         };
         self.deciding_for = None;
         // The command's own answer comes before those of waiters that it made room for.
-        if let Some(reply) = reply {
-            out.replies.insert(0, (ticket, reply));
+        match reply {
+            Some(reply) if out.replies.is_empty() => out.replies.push((ticket, reply)),
+            Some(reply) => out.replies.insert(0, (ticket, reply)),
+            None => {}
         }
         self.finish(now, out);
     }
@@ -310,8 +312,27 @@ impl LockTable {
         self.record_after_wait(fact, 0, now, out);
     }
 
-    /// The same for a grant whose holder has waited.
-    pub(crate) fn record_after_wait(&mut self, fact: Fact, waited_ms: u64, now: Now, out: &mut Decision) {
+    /// The same for a grant whose holder has waited; gives the lease.
+    pub(crate) fn record_grant(
+        &mut self,
+        granted: Granted,
+        waited_ms: u64,
+        now: Now,
+        out: &mut Decision,
+    ) -> LeaseIx {
+        let ix = self.record_after_wait(Fact::Granted(Box::new(granted)), waited_ms, now, out);
+        ix.expect("a grant makes a lease")
+    }
+
+    /// The lease that was granted, if one was.
+    fn record_after_wait(
+        &mut self,
+        fact: Fact,
+        waited_ms: u64,
+        now: Now,
+        out: &mut Decision,
+    ) -> Option<LeaseIx> {
+        let mut granted = None;
         let at = EventAt::Fact(out.facts.len());
         let mut changes = std::mem::take(&mut self.changes);
         self.journaled.apply(&fact, &mut changes);
@@ -324,6 +345,7 @@ impl LockTable {
                     self.start_lease(ix, clock, 0, now.time);
                     self.arm_note(LifeIx::Lease(ix), now.time);
                     out.events.push((at, self.journaled.granted_event(ix, waited_ms)));
+                    granted = Some(ix);
                 }
                 Change::Proclaimed(ix) => out.events.push((at, self.journaled.proclaimed_event(ix))),
                 Change::Ended(ended) => {
@@ -351,6 +373,7 @@ impl LockTable {
             }
         }
         self.changes = changes;
+        granted
     }
 
     fn start_lease(&mut self, ix: LeaseIx, life: Option<LifeClock>, age_ms: u64, now: Time) {

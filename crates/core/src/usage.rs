@@ -68,48 +68,52 @@ impl Usages {
     }
 
     pub(crate) fn lease_begins(&mut self, lease: &Lease) {
-        let usage = self.entry(lease.resource.tenant());
-        usage.leases += 1;
-        usage.bytes += lease_bytes(lease);
+        let (tenant, name) = lease.resource.parts();
+        self.change(tenant, |usage| {
+            usage.leases += 1;
+            usage.bytes += lease_bytes(name, lease);
+        });
     }
 
     pub(crate) fn lease_ends(&mut self, lease: &Lease) {
-        let tenant = lease.resource.tenant();
-        let usage = self.entry(tenant);
-        usage.leases -= 1;
-        usage.bytes -= lease_bytes(lease);
+        let (tenant, name) = lease.resource.parts();
+        self.change(tenant, |usage| {
+            usage.leases -= 1;
+            usage.bytes -= lease_bytes(name, lease);
+        });
+    }
+
+    pub(crate) fn session_begins(&mut self, session: &Session) {
+        self.change(session.tenant.as_str(), |usage| {
+            usage.sessions += 1;
+            usage.bytes += session_bytes(session.owner.as_str(), &session.labels);
+        });
+    }
+
+    pub(crate) fn session_ends(&mut self, session: &Session) {
+        self.change(session.tenant.as_str(), |usage| {
+            usage.sessions -= 1;
+            usage.bytes -= session_bytes(session.owner.as_str(), &session.labels);
+        });
+    }
+
+    fn change(&mut self, tenant: &str, change: impl FnOnce(&mut Usage)) {
+        let Some(usage) = self.0.get_mut(tenant) else {
+            let mut usage = Usage::default();
+            change(&mut usage);
+            self.0.insert(tenant.into(), usage);
+            return;
+        };
+        change(usage);
         if *usage == Usage::default() {
             self.0.remove(tenant);
         }
     }
-
-    pub(crate) fn session_begins(&mut self, session: &Session) {
-        let usage = self.entry(session.tenant.as_str());
-        usage.sessions += 1;
-        usage.bytes += session_bytes(session.owner.as_str(), &session.labels);
-    }
-
-    pub(crate) fn session_ends(&mut self, session: &Session) {
-        let usage = self.entry(session.tenant.as_str());
-        usage.sessions -= 1;
-        usage.bytes -= session_bytes(session.owner.as_str(), &session.labels);
-        if *usage == Usage::default() {
-            self.0.remove(session.tenant.as_str());
-        }
-    }
-
-    fn entry(&mut self, tenant: &str) -> &mut Usage {
-        // Nearly always the tenant is there, and its name need not be copied.
-        if !self.0.contains_key(tenant) {
-            self.0.insert(tenant.into(), Usage::default());
-        }
-        self.0.get_mut(tenant).expect("it was just put there")
-    }
 }
 
-fn lease_bytes(lease: &Lease) -> u64 {
+fn lease_bytes(name: &str, lease: &Lease) -> u64 {
     let labels = lease.labels().map_or(0, label_bytes);
-    (lease.resource.name().len() + labels + lease.value().map_or(0, str::len)) as u64
+    (name.len() + labels + lease.value().map_or(0, str::len)) as u64
 }
 
 fn session_bytes(owner: &str, labels: &Labels) -> u64 {

@@ -85,7 +85,10 @@ impl Shard {
         let bucket = self.bucket_of(head);
         let is_it =
             |place: &&mut Option<Entry>| place.is_some_and(|entry| entry.head == head && is_meant(&entry));
-        let Some(place) = self.buckets[bucket].0.iter_mut().find(is_it) else { return false };
+        let Some(place) = self.buckets.get_mut(bucket).and_then(|bucket| bucket.0.iter_mut().find(is_it))
+        else {
+            return false;
+        };
         *place = None;
         self.len -= 1;
         true

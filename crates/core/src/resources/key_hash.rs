@@ -9,14 +9,19 @@ const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Its upper bits are its best.
 pub(super) fn of(key: &ResourceKey) -> u64 {
     let bytes = key.as_str().as_bytes();
-    let mut hash = bytes.len() as u64;
-    for chunk in bytes.chunks(8) {
-        let mut eight = [0; 8];
-        eight[..chunk.len()].copy_from_slice(chunk);
-        hash = (hash ^ u64::from_le_bytes(eight)).wrapping_mul(SPREAD);
-        hash ^= hash >> 32;
-    }
-    hash.wrapping_mul(SPREAD)
+    let (words, rest) = bytes.as_chunks::<8>();
+    let hash = words.iter().fold(bytes.len() as u64, |hash, word| mixed(hash, u64::from_le_bytes(*word)));
+    let last = match bytes.last_chunk::<8>() {
+        // Some of it for the second time: faster than putting together what is left.
+        Some(last) => u64::from_le_bytes(*last),
+        None => rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    };
+    mixed(hash, last).wrapping_mul(SPREAD)
+}
+
+fn mixed(hash: u64, word: u64) -> u64 {
+    let hash = (hash ^ word).wrapping_mul(SPREAD);
+    hash ^ hash >> 32
 }
 
 /// The part of a hash that stands beside a place, to tell most others from it: not the bits that a bucket was chosen by.

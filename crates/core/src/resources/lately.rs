@@ -25,9 +25,8 @@ struct Used {
 }
 
 impl Lately {
-    /// The full record of this key, if it is known here.
-    pub(super) fn get(&self, key: &ResourceKey, full: &Arena<Full>) -> Option<Ix<Full>> {
-        let hash = key_hash::of(key);
+    /// The full record of this key, which has this hash, if it is known here.
+    pub(super) fn get(&self, key: &ResourceKey, hash: u64, full: &Arena<Full>) -> Option<Ix<Full>> {
         let mut bucket = self.0.get(self.bucket(hash)?)?.iter().flatten();
         let is_its = |used: &&Used| {
             used.tag == key_hash::tag(hash) && full.find(used.ix).is_some_and(|record| record.key == *key)
@@ -35,12 +34,11 @@ impl Lately {
         bucket.find(is_its).map(|used| used.ix)
     }
 
-    /// This is the full record of this key, and there are so many.
-    pub(super) fn set(&mut self, key: &ResourceKey, ix: Ix<Full>, records: usize) {
+    /// This is the full record of the key with this hash, and there are so many.
+    pub(super) fn set(&mut self, hash: u64, ix: Ix<Full>, records: usize) {
         if self.0.len() < records.clamp(LEAST, MOST) {
             self.0 = vec![[None; 2]; (2 * self.0.len()).max(LEAST)];
         }
-        let hash = key_hash::of(key);
         let used = Used { tag: key_hash::tag(hash), ix };
         if let Some(number) = self.bucket(hash) {
             let [first, second] = &mut self.0[number];
@@ -62,36 +60,44 @@ mod tests {
     use super::super::tests::key;
     use super::*;
 
+    fn hash(number: usize) -> u64 {
+        key_hash::of(&key(number))
+    }
+
+    fn get(lately: &Lately, number: usize, records: &Arena<Full>) -> Option<Ix<Full>> {
+        lately.get(&key(number), hash(number), records)
+    }
+
     #[test]
     fn most_records_are_found_whose_names_differ_in_a_digit() {
         let (mut records, mut lately) = (Arena::default(), Lately::default());
-        assert_eq!(lately.get(&key(0), &records), None);
+        assert_eq!(get(&lately, 0, &records), None);
         let mut all = Vec::new();
         for number in 0..10_000 {
             let ix = records.insert(Full::new(key(number), None));
-            lately.set(&key(number), ix, records.len());
+            lately.set(hash(number), ix, records.len());
             all.push(ix);
         }
         // The larger table began empty.
         for (number, ix) in all.iter().enumerate() {
-            lately.set(&key(number), *ix, records.len());
+            lately.set(hash(number), *ix, records.len());
         }
-        let found = |number: &usize| lately.get(&key(*number), &records) == Some(all[*number]);
+        let found = |number: &usize| get(&lately, *number, &records) == Some(all[*number]);
         let found = (0..10_000).filter(found).count();
         assert!(found > 9_000, "{found} of 10,000");
-        assert_eq!(lately.get(&key(10_000), &records), None);
+        assert_eq!(get(&lately, 10_000, &records), None);
     }
 
     #[test]
     fn a_record_that_is_gone_or_another_ones_now_is_not_found() {
         let (mut records, mut lately) = (Arena::default(), Lately::default());
         let ix = records.insert(Full::new(key(1), None));
-        lately.set(&key(1), ix, 1);
-        assert_eq!(lately.get(&key(1), &records), Some(ix));
+        lately.set(hash(1), ix, 1);
+        assert_eq!(get(&lately, 1, &records), Some(ix));
         records.remove(ix);
-        assert_eq!(lately.get(&key(1), &records), None);
+        assert_eq!(get(&lately, 1, &records), None);
         assert_eq!(records.insert(Full::new(key(2), None)), ix, "a place is used again");
-        assert_eq!(lately.get(&key(1), &records), None);
-        assert_eq!(lately.get(&key(2), &records), None, "nobody has said so");
+        assert_eq!(get(&lately, 1, &records), None);
+        assert_eq!(get(&lately, 2, &records), None, "nobody has said so");
     }
 }
