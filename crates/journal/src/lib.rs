@@ -470,3 +470,23 @@ pub enum ReadError {
     #[error("the snapshot was replaced meanwhile")]
     Replaced,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Journals that exist were chained so.
+    #[test]
+    fn the_chain_is_over_the_hash_before_slot_epoch_id_and_body_in_this_order() {
+        for length in [0, 1, 959, 960, 961, 5_000, 70_000] {
+            let body: Vec<u8> = (0..length).map(|place| (place % 251) as u8).collect();
+            let prev_hash = Hash([7; 32]);
+            let batch =
+                Batch { slot: Slot(3), id: BatchId(5 << 64 | 6), prev_hash, body: body.clone().into() };
+            let mut hasher = blake3::Hasher::new();
+            hasher.update(&[7; 32]).update(&[3, 0, 0, 0, 0, 0, 0, 0]).update(&[4, 0, 0, 0, 0, 0, 0, 0]);
+            hasher.update(&[6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]).update(&body);
+            assert_eq!(chain(&batch, Epoch(4)), Hash(*hasher.finalize().as_bytes()), "{length} bytes");
+        }
+    }
+}

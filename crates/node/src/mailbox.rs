@@ -40,7 +40,12 @@ impl Mailbox {
     /// is gone.
     pub(crate) fn put(&self, letters: &mut Vec<Letter>) {
         let mut inner = self.lock();
-        if !inner.closed {
+        if inner.closed {
+            return;
+        }
+        if inner.letters.is_empty() {
+            std::mem::swap(&mut inner.letters, letters);
+        } else {
             inner.letters.append(letters);
         }
     }

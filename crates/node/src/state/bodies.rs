@@ -14,11 +14,18 @@ pub(super) struct Bodies {
     limit: usize,
     decided: u64,
     /// The size of the last body taken: a good guess for the next, so that a steady load does not grow buffers.
-    usual: usize,
+    usual: Size,
     /// The format that the journal has (N10).
     format: u8,
     /// Goes before the next fact, whenever that comes.
     held: Option<Fact>,
+}
+
+/// How large a body is.
+#[derive(Clone, Copy, Debug)]
+struct Size {
+    bytes: usize,
+    events: usize,
 }
 
 /// The body of one batch to come.
@@ -33,7 +40,14 @@ pub(super) struct Body {
 
 impl Bodies {
     pub(super) fn new(limit: usize, format: u8) -> Self {
-        Self { queue: VecDeque::new(), limit, decided: 0, usual: 256, format, held: None }
+        Self {
+            queue: VecDeque::new(),
+            limit,
+            decided: 0,
+            usual: Size { bytes: 256, events: 0 },
+            format,
+            held: None,
+        }
     }
 
     /// Keeps a fact back until the next one comes: it is worth no batch of its own.
@@ -69,7 +83,8 @@ impl Bodies {
         codec::encode_fact(fact, &mut last.open);
         if last.open.len() > self.limit && last.facts > 0 {
             let moved = last.open.split_off(before);
-            let mut next = Body::begin(self.format, self.usual.max(moved.len()));
+            let mut next =
+                Body::begin(self.format, Size { bytes: self.usual.bytes.max(moved.len()), ..self.usual });
             next.open.extend_from_slice(&moved);
             self.queue.push_back(next);
         }
@@ -86,17 +101,17 @@ impl Bodies {
     /// Closes the oldest body and takes it.
     pub(super) fn pop(&mut self) -> Option<Body> {
         let mut body = self.queue.pop_front()?;
-        self.usual = body.open.len();
+        self.usual = Size { bytes: body.open.len(), events: body.events.len() };
         body.bytes = std::mem::take(&mut body.open).into();
         Some(body)
     }
 }
 
 impl Body {
-    fn begin(format: u8, capacity: usize) -> Self {
-        let mut open = Vec::with_capacity(capacity);
+    fn begin(format: u8, room_for: Size) -> Self {
+        let mut open = Vec::with_capacity(room_for.bytes);
         codec::begin_body(format, &mut open);
-        Self { bytes: Bytes::new(), open, facts: 0, end: 0, events: Vec::new() }
+        Self { bytes: Bytes::new(), open, facts: 0, end: 0, events: Vec::with_capacity(room_for.events) }
     }
 
     /// What is appended; shared, so that a clone costs nothing.
