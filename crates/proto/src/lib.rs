@@ -5,6 +5,10 @@
 //!
 //! [`v1::locks_client`] and [`v1::locks_server`] are the stubs, [`DESCRIPTORS`] is for reflection.
 
+mod codec;
+
+pub use codec::{Codec, Reads, Writes};
+
 #[allow(missing_docs, clippy::all, unreachable_pub, reason = "generated; the proto file is the documentation")]
 #[rustfmt::skip]
 #[path = "generated/leasehold.v1.rs"]

@@ -19,6 +19,7 @@ fn the_generated_code_is_up_to_date() {
         .out_dir(out.path())
         .bytes(".leasehold.v1")
         .btree_map(".leasehold.v1")
+        .codec_path("crate::Codec")
         .compile_fds(descriptors)
         .expect("code for the proto file");
     for name in ["leasehold.v1.rs", "descriptors.bin"] {

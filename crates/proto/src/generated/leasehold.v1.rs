@@ -1290,7 +1290,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Acquire",
             );
@@ -1312,7 +1312,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/leasehold.v1.Locks/Renew");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("leasehold.v1.Locks", "Renew"));
@@ -1331,7 +1331,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Release",
             );
@@ -1353,7 +1353,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/GetLock",
             );
@@ -1375,7 +1375,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/ListLocks",
             );
@@ -1397,7 +1397,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Explain",
             );
@@ -1422,7 +1422,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/ForceRelease",
             );
@@ -1447,7 +1447,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/ValidateToken",
             );
@@ -1472,7 +1472,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/OpenSession",
             );
@@ -1497,7 +1497,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/RenewSession",
             );
@@ -1522,7 +1522,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/CloseSession",
             );
@@ -1544,7 +1544,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/GetSession",
             );
@@ -1566,7 +1566,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/ListSessions",
             );
@@ -1588,7 +1588,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/ListAudit",
             );
@@ -1613,7 +1613,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/VerifyAudit",
             );
@@ -1635,7 +1635,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Campaign",
             );
@@ -1657,7 +1657,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Proclaim",
             );
@@ -1679,7 +1679,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Resign",
             );
@@ -1700,7 +1700,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/GetElection",
             );
@@ -1725,7 +1725,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Observe",
             );
@@ -1750,7 +1750,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static("/leasehold.v1.Locks/Watch");
             let mut req = request.into_request();
             req.extensions_mut().insert(GrpcMethod::new("leasehold.v1.Locks", "Watch"));
@@ -1769,7 +1769,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Status",
             );
@@ -1793,7 +1793,7 @@ pub mod locks_client {
                         format!("Service was not ready: {}", e.into()),
                     )
                 })?;
-            let codec = tonic_prost::ProstCodec::default();
+            let codec = crate::Codec::default();
             let path = http::uri::PathAndQuery::from_static(
                 "/leasehold.v1.Locks/Session",
             );
@@ -2073,7 +2073,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = AcquireSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2116,7 +2116,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RenewSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2159,7 +2159,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ReleaseSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2202,7 +2202,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetLockSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2245,7 +2245,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListLocksSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2288,7 +2288,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ExplainSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2333,7 +2333,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ForceReleaseSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2378,7 +2378,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ValidateTokenSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2421,7 +2421,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = OpenSessionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2466,7 +2466,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = RenewSessionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2511,7 +2511,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CloseSessionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2554,7 +2554,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetSessionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2599,7 +2599,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListSessionsSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2642,7 +2642,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ListAuditSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2685,7 +2685,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = VerifyAuditSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2728,7 +2728,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = CampaignSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2771,7 +2771,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ProclaimSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2814,7 +2814,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ResignSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2857,7 +2857,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = GetElectionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2903,7 +2903,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = ObserveSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2949,7 +2949,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = WatchSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -2992,7 +2992,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = StatusSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
@@ -3036,7 +3036,7 @@ pub mod locks_server {
                     let inner = self.inner.clone();
                     let fut = async move {
                         let method = SessionSvc(inner);
-                        let codec = tonic_prost::ProstCodec::default();
+                        let codec = crate::Codec::default();
                         let mut grpc = tonic::server::Grpc::new(codec)
                             .apply_compression_config(
                                 accept_compression_encodings,
