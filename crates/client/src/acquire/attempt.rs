@@ -151,8 +151,12 @@ impl Acquire {
         let broken = || Failed::With(AcquireError::Unavailable("a grant without a fencing token".to_owned()));
         let token = FencingToken::new(grant.fencing_token).map_err(|_| broken())?;
         let now = clock::now();
-        let is_late = now.since(sent) > self.ttl / 3;
-        let must_confirm = self.is_blocking() || is_late;
+        let proof = Proof {
+            is_blocking: self.is_blocking(),
+            is_late: now.since(sent) > self.ttl / 3,
+            session_renewed: grant.session_renewed,
+            kept_alive: is_confirmed,
+        };
         let own = self.max_hold.map(|_| {
             let mut own = Life::new(self.ttl);
             own.confirm(sent, Duration::from_millis(grant.ttl_ms));
@@ -162,24 +166,20 @@ impl Acquire {
         if grant.session_renewed {
             session.shared().life().extend(sent, Duration::from_millis(grant.ttl_ms));
         }
-        // One that was asked again on a new connection may have been sent long ago, and a renewal counts from there.
-        let is_confirmed = is_confirmed || (grant.session_renewed && !is_late);
         let held = Arc::new(Held::new(name.clone(), lease_id, token, grant, own));
         if let Err(reason) = session.shared().hold(lease_id, &held) {
             return Err(Failed::With(held.why(session.shared(), reason).into()));
         }
         let deadline = now.plus(session.shared().settings.patience);
-        if must_confirm {
-            let confirmed = match has_own {
-                true => renew_own(session, &held, lease_id, deadline).await,
-                false if is_confirmed => Ok(()),
-                false => session.confirm(deadline).await,
-            };
-            confirmed.map_err(|error| match error {
-                AskError::Ended(_) => Failed::SessionOver,
-                AskError::Unavailable(detail) => Failed::With(AcquireError::Unavailable(detail)),
-            })?;
-        }
+        let confirmed = match has_own {
+            true if proof.is_wanted() => renew_own(session, &held, lease_id, deadline).await,
+            false if proof.is_wanted() && !proof.is_there() => session.confirm(deadline).await,
+            _ => Ok(()),
+        };
+        confirmed.map_err(|error| match error {
+            AskError::Ended(_) => Failed::SessionOver,
+            AskError::Unavailable(detail) => Failed::With(AcquireError::Unavailable(detail)),
+        })?;
         if has_own {
             tokio::spawn(keep_own(session.clone(), Arc::clone(&held), lease_id));
         }
@@ -199,6 +199,32 @@ struct Granted {
     grant: pb::StreamGrant,
     /// A keep-alive that was decided after it has come with it.
     is_confirmed: bool,
+}
+
+/// Whether a grant counts as held as it came (R7).
+#[derive(Clone, Copy)]
+struct Proof {
+    /// It may have waited for its lock.
+    is_blocking: bool,
+    /// It took so long that its sending says little about how long the lease still has.
+    is_late: bool,
+    /// Its session was renewed with it.
+    session_renewed: bool,
+    /// A keep-alive that was decided after it has come with it.
+    kept_alive: bool,
+}
+
+impl Proof {
+    /// Whether a confirmed renewal is wanted before it counts as held.
+    fn is_wanted(self) -> bool {
+        self.is_blocking || self.is_late
+    }
+
+    /// Whether one has come with it. A renewal in the session's name counts from the sending of the acquire, which may be long
+    /// ago if that was asked again on a new connection.
+    fn is_there(self) -> bool {
+        self.kept_alive || (self.session_renewed && !self.is_late)
+    }
 }
 
 /// Why one session gave no lease.
@@ -305,5 +331,28 @@ fn not_acquired(not: pb::NotGranted) -> NotAcquired {
         resource: not.resource,
         holders: not.holders.into_iter().map(holder).collect(),
         waiters: not.waiters,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A renewal that came with a late grant says no more than the grant itself, of which nobody knows how old it is.
+    #[test]
+    fn a_grant_counts_with_a_keep_alive_or_with_a_renewal_that_is_young() {
+        let counts_as = |is_blocking, is_late, session_renewed, kept_alive| {
+            let proof = Proof { is_blocking, is_late, session_renewed, kept_alive };
+            !proof.is_wanted() || proof.is_there()
+        };
+        let [no, yes] = [false, true];
+        for (renewed, kept_alive, in_time, late) in
+            [(no, no, no, no), (yes, no, yes, no), (no, yes, yes, yes), (yes, yes, yes, yes)]
+        {
+            assert_eq!(counts_as(yes, no, renewed, kept_alive), in_time);
+            assert_eq!(counts_as(yes, yes, renewed, kept_alive), late);
+            assert_eq!(counts_as(no, yes, renewed, kept_alive), late, "also one that does not wait");
+            assert!(counts_as(no, no, renewed, kept_alive));
+        }
     }
 }
