@@ -105,9 +105,10 @@ impl World {
         self.lost_in = self.engine.epoch();
         self.engine.lose(lost);
         // The active node would notice at its next append, or append again what it does not know to be lost; what is asked here is
-        // whether a claim notices. One that was deposed and has not heard of it is active in its own eyes, too.
-        let in_their_eyes = |node: &usize| self.nodes[*node].is_active();
-        let active: Vec<_> = (0..self.nodes.len()).filter(in_their_eyes).collect();
+        // whether a claim notices. One that was deposed and has not heard of it is active in its own eyes, too, and one whose claim
+        // was not answered yet may be it in the engine's.
+        let may_append = |node: &usize| self.nodes[*node].is_active() || self.nodes[*node].is_claiming();
+        let active: Vec<_> = (0..self.nodes.len()).filter(may_append).collect();
         for node in active {
             self.crash_node(node);
             self.push(self.now + 100 * MS, Event::Start { node });

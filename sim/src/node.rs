@@ -72,6 +72,11 @@ impl Node {
         matches!(self.role, Role::Active(_))
     }
 
+    /// Whether it has asked for the journal and was not answered yet: the engine may know it as the active one.
+    pub(crate) fn is_claiming(&self) -> bool {
+        matches!(&self.role, Role::Standby(standby) if standby.is_claiming())
+    }
+
     /// Whether it serves, in this life.
     pub(crate) fn serves_in(&self, life: u64) -> bool {
         self.is_active() && self.life == life

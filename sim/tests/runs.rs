@@ -32,7 +32,7 @@ fn seeds_keep_every_promise() {
 /// Each of these was a bug, or a mistake of a checker, found by its seed.
 #[test]
 fn seeds_that_found_something_stay_well() {
-    for seed in [13, 45, 85, 98, 396, 409, 5_449, 6_933, 916_518] {
+    for seed in [13, 45, 85, 98, 396, 409, 5_449, 6_933, 916_518, 7_019_547] {
         assert_eq!(run(&Options::of(seed)).failure, None, "to repeat: cargo xtask sim {seed}");
     }
     let seed = 5_010_387;

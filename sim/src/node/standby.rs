@@ -28,6 +28,10 @@ impl Standby {
     pub(crate) fn new(vigil: Vigil) -> Self {
         Self { vigil, warm: None, claiming: None, next_witness: std::time::Duration::ZERO }
     }
+
+    pub(crate) fn is_claiming(&self) -> bool {
+        self.claiming.is_some()
+    }
 }
 
 impl World {
