@@ -191,3 +191,37 @@ impl Metrics {
         self.unknown.fetch_add(1, Relaxed);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use leasehold_core::EventKind;
+    use leasehold_types::{LeaseId, OwnerId, ResourceKey};
+
+    use super::*;
+
+    fn granted(tenant: &str, name: &str) -> Event {
+        let (tenant, name) = (TenantName::new(tenant).unwrap(), ResourceName::new(name).unwrap());
+        Event {
+            kind: EventKind::Granted { waited_ms: 0 },
+            resource: ResourceKey::new(&tenant, &name),
+            owner: OwnerId::new("worker").unwrap(),
+            lease_id: LeaseId::from_bytes([1; 16]),
+            token: None,
+            mode: Mode::Exclusive,
+            permit: None,
+            ttl_ms: 15_000,
+            session: None,
+        }
+    }
+
+    #[test]
+    fn each_event_of_a_commit_is_counted_under_its_own_tenant_and_prefix() {
+        let metrics = Metrics::new(true, PolicyBook::default(), LogSink::none());
+        let commit = [("a", "x/1"), ("a", "x/2"), ("a", "y/1"), ("b", "y/1"), ("a", "x/3")]
+            .map(|(t, n)| granted(t, n));
+        metrics.events(commit.iter());
+        let counted = |tenant: &str, name: &str| metrics.scope(tenant, name).granted.load(Mode::Exclusive);
+        let seen = [counted("a", "x/9"), counted("a", "y/9"), counted("b", "y/9"), counted("b", "x/9")];
+        assert_eq!(seen, [3, 1, 1, 0]);
+    }
+}

@@ -9,9 +9,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use leasehold_core::{Event, EventKind};
 use leasehold_types::{EndReason, Mode, prefix_of};
 
-use crate::config::Policies;
-
 use super::histogram::{CALL, HOLD, Histogram, WAIT};
+use crate::config::Policies;
 
 /// Prefixes of one tenant that are told apart though nobody declared them; later ones are counted as `other`.
 const PREFIXES: usize = 200;
