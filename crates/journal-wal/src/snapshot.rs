@@ -210,6 +210,8 @@ impl Draft {
         self.write(&bytes)
     }
 
+    /// Writes a chunk, and makes it durable: hundreds of megabytes that are synced at the end keep the disk to themselves
+    /// meanwhile, and every append waits behind them.
     pub(crate) fn chunk(&mut self, chunk: &[u8]) -> io::Result<()> {
         let too_many = |_| io::Error::other("a snapshot of more than 2^32 chunks or bytes in one");
         let index = u32::try_from(self.chunks.len()).map_err(too_many)?;
@@ -221,6 +223,7 @@ impl Draft {
         framed.extend_from_slice(chunk);
         let at = self.bytes + FRAME as u64;
         self.write(&framed)?;
+        self.file.sync()?;
         self.hasher.update(chunk);
         self.chunks.push(ChunkPlace { at, len, sum });
         Ok(())
@@ -256,5 +259,24 @@ impl Finished {
         self.disk.rename(TMP, SNAPSHOT)?;
         self.disk.sync()?;
         Ok(self.snapshot)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::disk::{MemoryDisk, Op};
+
+    /// What is synced at the end alone is a burst, and appends wait behind it.
+    #[test]
+    fn a_chunk_is_durable_before_the_next_is_written() {
+        let disk = MemoryDisk::new();
+        let cluster = ClusterId::from_bytes([1; 16]);
+        let mut draft = Draft::begin(Arc::new(disk.clone()), cluster, Tail::default()).unwrap();
+        for chunk in ["one", "two", "three"] {
+            let before = disk.ops().len();
+            draft.chunk(chunk.as_bytes()).unwrap();
+            assert_eq!(disk.ops()[before..], [Op::Write, Op::Sync]);
+        }
     }
 }
