@@ -44,10 +44,13 @@ pub(crate) struct Records<'a> {
     pub(crate) ended: &'a Arena<EndedLease>,
 }
 
+/// Where the record of an id is.
+type Record = EitherIx<Lease, EndedLease>;
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     head: u32,
-    record: EitherIx<Lease, EndedLease>,
+    record: Record,
 }
 
 impl LeaseIds {
@@ -59,8 +62,8 @@ impl LeaseIds {
     pub(crate) fn get(&self, id: LeaseId, records: Records<'_>) -> Option<Known> {
         let sought = ById::new(id, records);
         let shard = self.shards.get(sought.shard())?;
-        let entry = match shard.find(sought.head, |entry| sought.is(entry)) {
-            Some(entry) => Some(*entry),
+        let entry = match shard.find(sought.head, |entry| sought.is(&entry)) {
+            Some(entry) => Some(entry),
             None if shard.is_full_at(sought.head) => self.crowded.get(&sought),
             None => None,
         };
@@ -76,8 +79,8 @@ impl LeaseIds {
         let sought = ById::new(id, records);
         let entry = Entry::new(sought.head, known);
         let shard = &mut self.shards[sought.shard()];
-        if let Some(there) = shard.find_mut(sought.head, |entry| sought.is(entry)) {
-            return Some(std::mem::replace(there, entry).known());
+        if let Some(former) = shard.replace(entry, |there| sought.is(&there)) {
+            return Some(former.known());
         }
         if shard.is_full_at(sought.head)
             && let Some(former) = self.crowded.replace(&sought, entry)

@@ -1,6 +1,6 @@
 //! A part of all ids, in buckets of eight.
 
-use super::Entry;
+use super::{Entry, Record};
 
 /// How many shards there are: so many that giving one of them more buckets stalls nobody, also with millions of ids.
 pub(super) const SHARD_BITS: u32 = 10;
@@ -12,11 +12,45 @@ const FULL: usize = 5;
 /// Entries for each bucket below which there are fewer.
 const SPARSE: usize = 2;
 
+/// Heads stand side by side, so that all eight are compared at once; that of a free place means nothing.
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(align(64))]
-struct Bucket([Option<Entry>; ROOM]);
+struct Bucket {
+    heads: [u32; ROOM],
+    records: [Option<Record>; ROOM],
+}
 
 const _: () = assert!(size_of::<Bucket>() == 64, "a bucket is one line of a cache");
+
+impl Bucket {
+    fn entry(&self, place: usize) -> Option<Entry> {
+        self.records[place].map(|record| Entry { head: self.heads[place], record })
+    }
+
+    fn entries(&self) -> impl Iterator<Item = Entry> {
+        (0..ROOM).filter_map(|place| self.entry(place))
+    }
+
+    /// Where the entry with this head is that is meant. Most buckets have none with it, which is seen without a branch for each.
+    fn place_of(&self, head: u32, is_meant: impl Fn(Entry) -> bool) -> Option<usize> {
+        let mut with_head = 0_u32;
+        for (place, other) in self.heads.iter().enumerate() {
+            with_head |= u32::from(*other == head) << place;
+        }
+        while with_head != 0 {
+            let place = with_head.trailing_zeros() as usize;
+            if self.entry(place).is_some_and(&is_meant) {
+                return Some(place);
+            }
+            with_head &= with_head - 1;
+        }
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        self.records.iter().fold(true, |full, record| full & record.is_some())
+    }
+}
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
@@ -48,7 +82,7 @@ impl Shard {
     }
 
     pub(super) fn is_full(&self, bucket: usize) -> bool {
-        self.buckets[bucket].0.iter().all(Option::is_some)
+        self.buckets[bucket].is_full()
     }
 
     /// Whether the bucket of this head is full.
@@ -57,39 +91,37 @@ impl Shard {
     }
 
     /// The entry with this head that is meant.
-    pub(super) fn find(&self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> Option<&Entry> {
+    pub(super) fn find(&self, head: u32, is_meant: impl Fn(Entry) -> bool) -> Option<Entry> {
         let bucket = self.buckets.get(self.bucket_of(head))?;
-        bucket.0.iter().flatten().find(|entry| entry.head == head && is_meant(entry))
+        bucket.entry(bucket.place_of(head, is_meant)?)
     }
 
-    /// The same, to be changed.
-    pub(super) fn find_mut(&mut self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> Option<&mut Entry> {
-        let bucket = self.bucket_of(head);
-        let mut entries = self.buckets.get_mut(bucket)?.0.iter_mut().flatten();
-        entries.find(|entry| entry.head == head && is_meant(entry))
+    /// Puts another entry of the same head into the place of the one that is meant, and gives that.
+    pub(super) fn replace(&mut self, entry: Entry, is_meant: impl Fn(Entry) -> bool) -> Option<Entry> {
+        let bucket = self.bucket_of(entry.head);
+        let bucket = self.buckets.get_mut(bucket)?;
+        let place = bucket.place_of(entry.head, is_meant)?;
+        let former = bucket.entry(place);
+        bucket.records[place] = Some(entry.record);
+        former
     }
 
     /// Puts an entry into its bucket, unless that is full.
     pub(super) fn insert(&mut self, entry: Entry) -> bool {
         let bucket = self.bucket_of(entry.head);
-        let Some(free) = self.buckets[bucket].0.iter_mut().find(|place| place.is_none()) else {
-            return false;
-        };
-        *free = Some(entry);
+        let Bucket { heads, records } = &mut self.buckets[bucket];
+        let Some(free) = records.iter().position(Option::is_none) else { return false };
+        (heads[free], records[free]) = (entry.head, Some(entry.record));
         self.len += 1;
         true
     }
 
     /// Takes the entry with this head out that is meant. False if there is none.
-    pub(super) fn remove(&mut self, head: u32, is_meant: impl Fn(&Entry) -> bool) -> bool {
+    pub(super) fn remove(&mut self, head: u32, is_meant: impl Fn(Entry) -> bool) -> bool {
         let bucket = self.bucket_of(head);
-        let is_it =
-            |place: &&mut Option<Entry>| place.is_some_and(|entry| entry.head == head && is_meant(&entry));
-        let Some(place) = self.buckets.get_mut(bucket).and_then(|bucket| bucket.0.iter_mut().find(is_it))
-        else {
-            return false;
-        };
-        *place = None;
+        let Some(bucket) = self.buckets.get_mut(bucket) else { return false };
+        let Some(place) = bucket.place_of(head, is_meant) else { return false };
+        bucket.records[place] = None;
         self.len -= 1;
         true
     }
@@ -105,7 +137,7 @@ impl Shard {
         };
         let before = std::mem::replace(&mut self.buckets, vec![Bucket::default(); buckets]);
         self.len = 0;
-        let entries = before.iter().flat_map(|bucket| bucket.0).flatten();
+        let entries = before.iter().flat_map(Bucket::entries);
         Some(entries.filter(|entry| !self.insert(*entry)).collect())
     }
 }
