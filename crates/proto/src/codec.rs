@@ -1,10 +1,10 @@
-//! Messages as bytes and back. What is written is what every gRPC peer writes; a message is read from its own bytes rather than
-//! from the connection's buffer, which makes each of its numbers and byte strings cheaper to read.
+//! Messages as bytes and back. What is written is what every gRPC peer writes; a message is read from its own bytes, and written
+//! into its own, rather than those of the connection's buffer, which makes each of its numbers and byte strings cheaper.
 
 use std::marker::PhantomData;
 
 use prost::Message;
-use prost::bytes::Buf as _;
+use prost::bytes::{Buf as _, BufMut as _};
 use tonic::Status;
 use tonic::codec::{DecodeBuf, Decoder, EncodeBuf, Encoder};
 
@@ -29,7 +29,7 @@ where
     type Decoder = Reads<U>;
 
     fn encoder(&mut self) -> Writes<T> {
-        Writes(PhantomData)
+        Writes(Vec::new(), PhantomData)
     }
 
     fn decoder(&mut self) -> Reads<U> {
@@ -37,16 +37,26 @@ where
     }
 }
 
-/// Writes messages.
+/// The room that is kept for the next message: more than nearly all need.
+const KEPT: usize = 16 * 1024;
+
+/// Writes messages. Each is put together in a buffer of its own, used again for the next: the connection's asks for room with
+/// every byte of a number.
 #[derive(Clone, Debug)]
-pub struct Writes<T>(PhantomData<T>);
+pub struct Writes<T>(Vec<u8>, PhantomData<T>);
 
 impl<T: Message> Encoder for Writes<T> {
     type Item = T;
     type Error = Status;
 
     fn encode(&mut self, message: T, buffer: &mut EncodeBuf<'_>) -> Result<(), Status> {
-        message.encode(buffer).map_err(|error| Status::internal(error.to_string()))
+        let Self(bytes, _) = self;
+        message.encode(bytes).map_err(|error| Status::internal(error.to_string()))?;
+        buffer.put_slice(bytes);
+        bytes.clear();
+        // A frame that was far larger than most must not keep its room for as long as the stream lives.
+        bytes.shrink_to(KEPT);
+        Ok(())
     }
 }
 
