@@ -28,7 +28,7 @@ impl LockTable {
         }
         if let Some(ix) = self.lease_of(tenant.as_str(), lease_id) {
             let lease = self.journaled.leases.get(ix);
-            let (resource, token) = (name_of(&lease.resource), lease.token());
+            let (resource, token) = (lease.resource.clone(), lease.token());
             let session = self.journaled.session_id_of(lease);
             self.record(Fact::Released { lease_id, at: now.wall, key }, now, out);
             return Reply::Released { resource, token, session };
@@ -124,7 +124,7 @@ impl LockTable {
         match ended.and_then(|ended| Some((ended.reason, ended.was.as_ref()?))) {
             Some((EndReason::Released, was)) => {
                 let session = was.asked_for.session();
-                Reply::Released { resource: name_of(&was.resource), token: was.token, session }
+                Reply::Released { resource: was.resource.clone(), token: was.token, session }
             }
             _ => Reply::Refused(self.not_held(tenant.as_str(), lease_id)),
         }

@@ -3,7 +3,7 @@
 
 use leasehold_types::{
     Class, EndReason, FencingToken, Generation, Guarantee, Labels, LeaseId, Mode, OwnerId, Permit,
-    ResourceName, SessionId, WallTime,
+    ResourceKey, ResourceName, SessionId, WallTime,
 };
 
 use crate::audit::AuditEntry;
@@ -20,8 +20,8 @@ pub enum Reply {
     Renewed(Box<Renewed>),
     /// The lease is given back (now, or by an earlier attempt).
     Released {
-        /// What is free.
-        resource: ResourceName,
+        /// What is free. Its key, which is there already: most who give a lock back do not ask what it was.
+        resource: ResourceKey,
         /// Whose token it was.
         token: FencingToken,
         /// The session it lived with; of a retry, only where that is still known.

@@ -123,30 +123,21 @@ impl<T> Lane<T> {
     /// Sends these calls as one batch; more than 256 as several, so that the calls of other tenants come in between. What
     /// cannot be taken is answered by the next [`Lane::answers`].
     pub fn send(&mut self, calls: impl IntoIterator<Item = (T, Call)>) {
-        self.send_noting(calls.into_iter().map(|(tag, call)| (tag, call, None)));
+        let calls = calls.into_iter();
+        let mut sending = self.begin(calls.size_hint().0);
+        for (tag, call) in calls {
+            sending.add(tag, call, None);
+        }
+        sending.send();
     }
 
-    /// The same, and notes in their trails how calls fare, for traces.
-    pub fn send_noting(&mut self, calls: impl IntoIterator<Item = (T, Call, Option<Arc<Trail>>)>) {
+    /// Begins to send about so many calls, which are then added one by one.
+    pub fn begin(&mut self, calls: usize) -> Sending<'_, T> {
         self.shared = self.seat.shared();
         let arrived = self.shared.clock.monotonic();
         let entry = may_enter(&self.shared, arrived);
-        let calls = calls.into_iter();
-        let (mut full, mut batch) = (Vec::new(), Vec::with_capacity(calls.size_hint().0.min(LONGEST)));
-        for (tag, call, trail) in calls {
-            if let Err(error) = entry.clone().and_then(|()| self.admit(&call)) {
-                self.refused.push((tag, error));
-                continue;
-            }
-            if batch.len() == LONGEST {
-                full.push(std::mem::take(&mut batch));
-            }
-            batch.push((self.place(tag, &call, arrived), call, trail));
-        }
-        // All at once, so that the loop knows of all of them when it halves what waits.
-        for calls in full.into_iter().chain(Some(batch).filter(|rest| !rest.is_empty())) {
-            self.send_batch(calls);
-        }
+        let batch = Vec::with_capacity(calls.min(LONGEST));
+        Sending { lane: self, arrived, entry, full: Vec::new(), batch }
     }
 
     fn send_batch(&mut self, calls: Vec<BatchedCall>) {
@@ -305,6 +296,46 @@ impl<T> Lane<T> {
     fn tell(&self, message: Message) {
         // A loop that has stopped has nothing to withdraw or give back.
         let _ = self.shared.queue.send(message);
+    }
+}
+
+/// Calls that are about to be sent; see [`Lane::begin`]. They are when this is dropped, so that none of them is forgotten.
+#[derive(Debug)]
+pub struct Sending<'a, T> {
+    lane: &'a mut Lane<T>,
+    arrived: Duration,
+    /// Whether anything is taken at all.
+    entry: Result<(), SubmitError>,
+    full: Vec<Vec<BatchedCall>>,
+    batch: Vec<BatchedCall>,
+}
+
+impl<T> Sending<'_, T> {
+    /// Adds a call; where there is a trail it is noted there how it fares.
+    pub fn add(&mut self, tag: T, call: Call, trail: Option<Arc<Trail>>) {
+        if let Err(error) = self.entry.clone().and_then(|()| self.lane.admit(&call)) {
+            self.lane.refused.push((tag, error));
+            return;
+        }
+        if self.batch.len() == LONGEST {
+            self.full.push(std::mem::take(&mut self.batch));
+        }
+        self.batch.push((self.lane.place(tag, &call, self.arrived), call, trail));
+    }
+
+    /// Sends them.
+    pub fn send(self) {
+        drop(self);
+    }
+}
+
+impl<T> Drop for Sending<'_, T> {
+    /// All at once, so that the loop knows of all of them when it halves what waits.
+    fn drop(&mut self) {
+        let (full, batch) = (std::mem::take(&mut self.full), std::mem::take(&mut self.batch));
+        for calls in full.into_iter().chain(Some(batch).filter(|rest| !rest.is_empty())) {
+            self.lane.send_batch(calls);
+        }
     }
 }
 

@@ -60,7 +60,7 @@ pub use config::{NodeConfig, SharedJournal};
 pub use event_id::{EventId, InvalidEventId};
 pub use handle::Handle;
 pub use happened::{Happened, SharedEvent};
-pub use lane::Lane;
+pub use lane::{Lane, Sending};
 pub use observer::{NoObserver, Observer};
 pub use running::{Running, StartError, StopReason, start};
 pub use status::{Active, Role, Status};

@@ -90,6 +90,27 @@ impl Replay {
         slot: &Committed,
         events: &mut Vec<(WallTime, Event)>,
     ) -> Result<(), StartError> {
+        let facts = self.facts_of(slot)?;
+        let mut made = Vec::new();
+        for fact in &facts {
+            self.state.replay(fact, &mut made);
+            let at = time_of(fact).unwrap_or_default();
+            events.extend(made.drain(..).map(|event| (at, event)));
+        }
+        self.go_past(slot, &facts);
+        Ok(())
+    }
+
+    /// The same for whoever wants no events: to make them takes a good part of the time.
+    pub(crate) fn apply_untold(&mut self, slot: &Committed) -> Result<(), StartError> {
+        let facts = self.facts_of(slot)?;
+        self.state.replay_untold(&facts);
+        self.go_past(slot, &facts);
+        Ok(())
+    }
+
+    /// The facts of the next slot, if it is the next and follows the chain.
+    fn facts_of(&self, slot: &Committed) -> Result<Vec<Fact>, StartError> {
         let Committed { batch, epoch, hash } = slot;
         let place = || format!("slot {}", batch.slot);
         if batch.slot != self.tail.slot.next() {
@@ -103,20 +124,18 @@ impl Replay {
             return Err(corrupt(place(), broken_chain(batch.prev_hash, self.tail.hash)).into());
         }
         let facts = self.must_know(&batch.body).and_then(|()| codec::decode_body(&batch.body));
-        let facts = facts.map_err(|error| unreadable(place(), error))?;
-        let mut made = Vec::new();
-        for fact in &facts {
-            self.state.replay(fact, &mut made);
-            let at = time_of(fact).unwrap_or_default();
-            events.extend(made.drain(..).map(|event| (at, event)));
-        }
+        facts.map_err(|error| unreadable(place(), error))
+    }
+
+    /// These facts of the next slot were applied.
+    fn go_past(&mut self, slot: &Committed, facts: &[Fact]) {
+        let Committed { batch, epoch, hash } = slot;
         self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(*epoch);
         self.bytes += batch.body.len() as u64;
         if self.epoch.replace(*epoch) != Some(*epoch) {
             self.lives += 1;
         }
         self.tail = Tail { slot: batch.slot, hash: *hash };
-        Ok(())
     }
 }
 

@@ -111,9 +111,6 @@ impl Fences {
 
     /// Says `fenced` in a reply where a durable grant has a fence.
     pub(crate) fn tell(&self, tenant: &TenantName, reply: &mut Reply) {
-        if !self.any_reported.load(Relaxed) && self.policies.with(Policies::is_empty) {
-            return;
-        }
         let each = |views: &mut [LeaseView]| {
             views.iter_mut().for_each(|view| self.raise(tenant, view.resource.as_str(), &mut view.guarantee));
         };
@@ -128,9 +125,13 @@ impl Fences {
 
     /// A grant that can be lost with its journal stays `best_effort`, fence or not.
     fn raise(&self, tenant: &TenantName, name: &str, guarantee: &mut Guarantee) {
-        if *guarantee == Guarantee::LeaseOnly && self.is_fenced(tenant, name) {
+        if *guarantee == Guarantee::LeaseOnly && self.knows_any() && self.is_fenced(tenant, name) {
             *guarantee = Guarantee::Fenced;
         }
+    }
+
+    fn knows_any(&self) -> bool {
+        self.any_reported.load(Relaxed) || !self.policies.with(Policies::is_empty)
     }
 
     fn is_fenced(&self, tenant: &TenantName, name: &str) -> bool {

@@ -34,7 +34,7 @@ impl Naive {
             (
                 Answer::Released { resource, token },
                 Some(Reply::Released { resource: freed, token: told, .. }),
-            ) => resource == freed && told.get() == *token,
+            ) => *resource == freed.to_name() && told.get() == *token,
             (Answer::Proclaimed { token }, Some(Reply::Proclaimed { token: told, .. })) => {
                 told.get() == *token
             }

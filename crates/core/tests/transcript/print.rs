@@ -68,7 +68,7 @@ pub(crate) fn reply(reply: &Reply) -> Vec<String> {
             )]
         }
         Reply::Released { resource, token: number, .. } => {
-            vec![format!("released {resource} {}", token(*number))]
+            vec![format!("released {} {}", resource.name(), token(*number))]
         }
         Reply::Proclaimed { resource, token: number } => {
             vec![format!("proclaimed at {resource} {}", token(*number))]

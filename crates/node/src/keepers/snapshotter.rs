@@ -184,7 +184,6 @@ impl Maker {
     fn rebuild(&self) -> Result<Replay, Failure> {
         let mut reader = self.runtime.block_on(self.start.journal.reader()).map_err(StartError::from)?;
         let mut replay = self.runtime.block_on(Replay::from_snapshot(&mut *reader))?;
-        let mut events = Vec::new();
         loop {
             let slots = self.runtime.block_on(replay.next_slots(&mut *reader))?;
             if slots.is_empty() {
@@ -196,8 +195,7 @@ impl Maker {
                 if !self.gauge.knows(with_this, self.resume_bytes) {
                     return Ok(replay);
                 }
-                replay.apply(slot, &mut events)?;
-                events.clear();
+                replay.apply_untold(slot)?;
             }
         }
     }

@@ -146,7 +146,9 @@ impl App {
     pub(crate) fn told(&self, mut outcome: Result<Reply, Problem>) -> Result<Reply, Problem> {
         if let Ok(reply) = &mut outcome {
             self.fences.tell(&self.tenant, reply);
-            self.limits.policies.with(|policies| policies.warn(reply));
+            if matches!(reply, Reply::Granted(_)) {
+                self.limits.policies.with(|policies| policies.warn(reply));
+            }
         }
         outcome
     }

@@ -36,8 +36,8 @@ impl App {
         let reply = self.submit(key, command).await;
         match reply.inspect_err(|problem| self.metrics.release_failed(&self.tenant, problem.code))? {
             Reply::Released { resource, token, session } => {
-                self.losses.released(session, lease_id, resource.as_str(), token);
-                Ok((resource, token))
+                self.losses.released(session, lease_id, resource.name(), token);
+                Ok((resource.to_name(), token))
             }
             other => unexpected(&other),
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use leasehold_api::{ErrorCode, Problem};
 use leasehold_core::{Command, Reply};
-use leasehold_node::{Call, Durable, Lane, SubmitError};
+use leasehold_node::{Durable, Lane, Sending, SubmitError};
 use leasehold_proto::v1 as pb;
 use leasehold_proto::v1::request::Ask;
 use leasehold_types::{LeaseId, SessionId};
@@ -56,26 +56,22 @@ impl Pipeline {
 
     /// Takes what one frame asks, in order.
     pub(super) fn take(&mut self, requests: Vec<pb::Request>, keep_alive: Option<pb::KeepAlive>) {
-        let mut batch = Vec::with_capacity(requests.len() + 1);
         let mut room = PENDING.saturating_sub(self.pending());
-        let now = Instant::now();
+        let Self { app, session, lane, refused, .. } = self;
+        let mut frame = Frame { app, refused, sending: lane.begin(requests.len() + 1), now: Instant::now() };
         for request in requests {
             let asked = Asked::of(&request);
-            let traced = self.traced(&request);
-            let command = if room > 0 { self.command(request) } else { Err(too_many()) };
+            let traced = traced(app, &request);
+            let command = if room > 0 { request::command(app, *session, request) } else { Err(too_many()) };
             room = room.saturating_sub(1);
-            self.put(asked, command, traced, now, &mut batch);
+            frame.put(asked, command, traced);
         }
         if let Some(keep_alive) = keep_alive {
             let asked = Asked::KeepAlive(keep_alive.id);
-            let traced = self.app.traces.streamed("Session keep-alive", "");
-            let command = request::keep_alive(&self.app, self.session, keep_alive);
-            self.put(asked, command, traced, now, &mut batch);
+            let traced = app.traces.streamed("Session keep-alive", "");
+            frame.put(asked, request::keep_alive(app, *session, keep_alive), traced);
         }
-        self.lane.send_noting(batch.into_iter().map(|(tag, call)| {
-            let trail = tag.traced.as_ref().map(|traced| Arc::clone(&traced.trail));
-            (tag, call, trail)
-        }));
+        frame.sending.send();
     }
 
     /// Waits until something is answered, and adds everything that is by then. Cancel-safe.
@@ -98,47 +94,48 @@ impl Pipeline {
             unheard.clear();
         }
     }
+}
 
-    /// An acquire may be part of a trace. For what else is asked one is begun, as often as the settings say.
-    fn traced(&self, request: &pb::Request) -> Option<Box<Traced>> {
-        let (name, traceparent) = match &request.ask {
-            Some(Ask::Acquire(acquire)) => ("Session acquire", acquire.traceparent.as_str()),
-            Some(Ask::Release(_)) => ("Session release", ""),
-            Some(Ask::Renew(_)) => ("Session renew", ""),
-            Some(Ask::Proclaim(_)) => ("Session proclaim", ""),
-            Some(Ask::Resign(_)) => ("Session resign", ""),
-            None => return None,
+/// An acquire may be part of a trace. For what else is asked one is begun, as often as the settings say.
+fn traced(app: &App, request: &pb::Request) -> Option<Box<Traced>> {
+    let (name, traceparent) = match &request.ask {
+        Some(Ask::Acquire(acquire)) => ("Session acquire", acquire.traceparent.as_str()),
+        Some(Ask::Release(_)) => ("Session release", ""),
+        Some(Ask::Renew(_)) => ("Session renew", ""),
+        Some(Ask::Proclaim(_)) => ("Session proclaim", ""),
+        Some(Ask::Resign(_)) => ("Session resign", ""),
+        None => return None,
+    };
+    app.traces.streamed(name, traceparent)
+}
+
+/// What one frame asks, on its way into the lane: each command goes straight to its place there.
+struct Frame<'a> {
+    app: &'a App,
+    refused: &'a mut Vec<Done>,
+    sending: Sending<'a, Tag>,
+    now: Instant,
+}
+
+impl Frame<'_> {
+    fn put(&mut self, asked: Asked, command: Result<Command, Problem>, traced: Option<Box<Traced>>) {
+        let command = match command {
+            Ok(command) => command,
+            Err(problem) => return self.refused.push(Done { asked, outcome: Err(problem) }),
         };
-        self.app.traces.streamed(name, traceparent)
-    }
-
-    fn command(&self, request: pb::Request) -> Result<Command, Problem> {
-        request::command(&self.app, self.session, request)
-    }
-
-    fn put(
-        &mut self,
-        asked: Asked,
-        command: Result<Command, Problem>,
-        traced: Option<Box<Traced>>,
-        now: Instant,
-        batch: &mut Vec<(Tag, Call)>,
-    ) {
-        match command {
-            Ok(command) => {
-                let attempt = match &command {
-                    Command::Acquire(acquire) => {
-                        Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire, now))
-                    }
-                    _ => None,
-                };
-                let tag = Tag { asked, attempt, traced };
-                match self.app.call(None, command) {
-                    Ok(call) => batch.push((tag, call)),
-                    Err(problem) => self.refused.push(finish(&self.app, tag, Err(problem), now)),
-                }
+        let attempt = match &command {
+            Command::Acquire(acquire) => {
+                Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire, self.now))
             }
-            Err(problem) => self.refused.push(Done { asked, outcome: Err(problem) }),
+            _ => None,
+        };
+        let tag = Tag { asked, attempt, traced };
+        match self.app.call(None, command) {
+            Ok(call) => {
+                let trail = tag.traced.as_ref().map(|traced| Arc::clone(&traced.trail));
+                self.sending.add(tag, call, trail);
+            }
+            Err(problem) => self.refused.push(finish(self.app, tag, Err(problem), self.now)),
         }
     }
 }
