@@ -1,9 +1,10 @@
 //! `bench` and `overhead`: the real figures on this machine.
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use crate::parts::Parts;
-use crate::run::{Line, release_binary, target};
+use crate::run::{Line, dist_binary, release_binary};
 
 /// The workloads that the promises name, each against a fresh server in a temporary directory.
 const WORKLOADS: &[&str] =
@@ -23,12 +24,13 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
     parts.finish()
 }
 
-/// `cargo xtask bench-peers [--page] [--workload …] [ARGS]`: `bench/` is told what we are told.
+/// `cargo xtask bench-peers [--page] [--workload …] [ARGS]`: `bench/` is told what we are told. Measured is what packages have.
 pub(crate) fn peers(args: &[String]) -> ExitCode {
     let mut parts = Parts::new();
-    let build = Line::cargo("build --release --quiet -p leasehold-cli -p leasehold-bench");
-    if parts.check("release build", &build) {
-        let line = args.iter().fold(peers_line(""), |line, arg| line.arg(arg));
+    let build = Line::cargo("build --profile dist --quiet -p leasehold-cli -p leasehold-bench");
+    if parts.check("dist build", &build) {
+        let line = peers_line(&dist_binary(), "");
+        let line = args.iter().fold(line, |line, arg| line.arg(arg));
         parts.check("bench-peers", &line);
     }
     parts.finish()
@@ -36,12 +38,13 @@ pub(crate) fn peers(args: &[String]) -> ExitCode {
 
 /// The short run of the test command, which has built it: it works, and nothing has become many times slower.
 pub(crate) fn smoke(parts: &mut Parts) {
-    parts.check("peers", &peers_line("--smoke"));
+    parts.check("peers", &peers_line(&release_binary(), "--smoke"));
 }
 
-fn peers_line(args: &str) -> Line {
-    let program = target().join("release/leasehold-bench").display().to_string();
-    Line::new(&program, args).env("LEASEHOLD_BIN", &release_binary().display().to_string())
+/// The benchmark that was built beside this binary, with it.
+fn peers_line(binary: &Path, args: &str) -> Line {
+    let program = binary.with_file_name("leasehold-bench").display().to_string();
+    Line::new(&program, args).env("LEASEHOLD_BIN", &binary.display().to_string())
 }
 
 /// `cargo xtask overhead`.

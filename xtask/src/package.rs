@@ -1,11 +1,11 @@
-//! The Debian package: the release build, its manual pages and completions, put together by cargo-deb.
+//! The Debian package: the `dist` build, its manual pages and completions, put together by cargo-deb.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use crate::run::{Line, on_path, release_binary, target};
+use crate::run::{Line, dist_binary, on_path, target};
 
 /// A shell, and what its completions are called where it looks for them.
 const SHELLS: [(&str, &str); 3] = [("bash", "leasehold"), ("zsh", "_leasehold"), ("fish", "leasehold.fish")];
@@ -17,11 +17,12 @@ pub(crate) fn package(args: &[String]) -> ExitCode {
         eprintln!("no package was made; it needs {missing}");
         return ExitCode::FAILURE;
     }
-    let build = Line::cargo("build --release --locked -p leasehold-cli");
-    // What was generated beside the binary is named in crates/cli/Cargo.toml. Line tables would make it ten times as large.
-    let deb = Line::cargo("deb --no-build --strip -p leasehold-cli");
+    let build = Line::cargo("build --profile dist --locked -p leasehold-cli");
+    // What was generated beside the binary is named in crates/cli/Cargo.toml, by the folder of release builds, for which cargo-deb
+    // puts that of the profile. Line tables would make it ten times as large.
+    let deb = Line::cargo("deb --no-build --profile dist --strip -p leasehold-cli");
     let deb = args.iter().fold(deb, |line, arg| line.arg(arg));
-    match build.run() && generate(&target().join("release/package")) && deb.run() {
+    match build.run() && generate(&target().join("dist/package")) && deb.run() {
         true => ExitCode::SUCCESS,
         false => {
             eprintln!("no package was made");
@@ -49,7 +50,7 @@ fn generate(directory: &Path) -> bool {
         }
         _ => {}
     }
-    let binary = release_binary().display().to_string();
+    let binary = dist_binary().display().to_string();
     let man = Line::new(&binary, "man --to").arg(&directory.join("man").display().to_string());
     man.run()
         && SHELLS.iter().all(|(shell, name)| {

@@ -119,6 +119,11 @@ pub(crate) fn release_binary() -> PathBuf {
     target().join("release/leasehold")
 }
 
+/// The build of it that packages have.
+pub(crate) fn dist_binary() -> PathBuf {
+    target().join("dist/leasehold")
+}
+
 /// Where cargo builds.
 pub(crate) fn target() -> PathBuf {
     std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
