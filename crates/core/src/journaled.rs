@@ -54,12 +54,8 @@ pub struct Journaled {
     pub(crate) usages: Usages,
 }
 
-/// What a fact changed, for the volatile part and for events.
+/// What a fact changed, for the volatile part and for events. In no box, since they lie in a list that is used again.
 #[derive(Clone, Debug)]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "they lie in a list that is used again, and endings are half of all"
-)]
 pub(crate) enum Change {
     Granted(LeaseIx),
     Proclaimed(LeaseIx),
