@@ -44,6 +44,18 @@ async fn a_batch_is_decided_in_order_and_committed_at_once() {
     assert_eq!(world.handle.status().queued, 0);
 }
 
+#[tokio::test]
+async fn what_was_added_is_sent_also_when_whoever_adds_leaves_early() {
+    let world = World::new().await;
+    let mut lane = world.handle.lane();
+    let mut sending = lane.begin(2);
+    sending.add(0, acquire("r", 1), None);
+    drop(sending);
+    let answers = answered(&mut lane, 1).await;
+    assert_eq!(token(reply(&answers[0].1)), 1);
+    assert_eq!((lane.pending(), world.handle.status().queued), (0, 0));
+}
+
 /// Sends so many acquires at once, checks that they are granted in their order, and gives the sizes of their commits.
 async fn commits_of(world: &World, calls: u8) -> Vec<usize> {
     world.grant("before", 255).await;
