@@ -308,8 +308,8 @@ impl LockTable {
     pub(crate) fn serve_freed(&mut self, now: Now, out: &mut Decision) {
         while let Some(resource) = self.freed.pop() {
             self.hand_over(&resource, now, out);
-            let held = self.journaled.resource(&resource).is_some_and(Resource::is_held);
-            self.queues.forget_if_idle(&resource, held);
+            let is_held = || self.journaled.resource(&resource).is_some_and(Resource::is_held);
+            self.queues.forget_if_idle(&resource, is_held);
         }
     }
 

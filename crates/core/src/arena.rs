@@ -95,6 +95,12 @@ impl<A, B> Clone for EitherIx<A, B> {
     }
 }
 impl<A, B> Copy for EitherIx<A, B> {}
+impl<A, B> PartialEq for EitherIx<A, B> {
+    fn eq(&self, other: &Self) -> bool {
+        self.0 == other.0
+    }
+}
+impl<A, B> Eq for EitherIx<A, B> {}
 impl<A, B> fmt::Debug for EitherIx<A, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.get() {
@@ -140,11 +146,6 @@ impl<T> Arena<T> {
 
     pub(crate) fn get(&self, ix: Ix<T>) -> &T {
         self.places[ix.number()].as_ref().expect("an index names a live value")
-    }
-
-    /// The value at a place that may be free by now, or another one's.
-    pub(crate) fn find(&self, ix: Ix<T>) -> Option<&T> {
-        self.places[ix.number()].as_ref()
     }
 
     pub(crate) fn get_mut(&mut self, ix: Ix<T>) -> &mut T {

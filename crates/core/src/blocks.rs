@@ -13,10 +13,6 @@ use std::cmp::Ordering;
 use std::iter::{Copied, Flatten, Skip};
 use std::slice;
 
-use self::hint::Hint;
-
-mod hint;
-
 /// Entries of a full block: one more splits it. Small enough that shifting half of it costs less than finding it.
 const FULL: usize = 128;
 /// Two neighbours that are no larger together become one.
@@ -37,11 +33,6 @@ pub(crate) trait Sought<E> {
 
     /// How an entry stands to what is looked for.
     fn order_of(&self, entry: &E) -> Ordering;
-
-    /// Where what is looked for is among the entries of a block, or would be.
-    fn place_in(&self, entries: &[E]) -> Result<usize, usize> {
-        entries.binary_search_by(|entry| self.order_of(entry))
-    }
 }
 
 /// Entries that are their own keys.
@@ -68,8 +59,6 @@ pub(crate) struct Blocks<E, B> {
     /// One less than there are blocks.
     bounds: Vec<B>,
     len: usize,
-    /// Where the last search ended: the same is often looked for again, to be changed.
-    hint: Hint,
 }
 
 /// Entries from some place on.
@@ -80,7 +69,7 @@ type Place = (usize, usize);
 
 impl<E, B> Default for Blocks<E, B> {
     fn default() -> Self {
-        Self { blocks: Vec::new(), bounds: Vec::new(), len: 0, hint: Hint::default() }
+        Self { blocks: Vec::new(), bounds: Vec::new(), len: 0 }
     }
 }
 
@@ -143,42 +132,12 @@ impl<E: Copy, B> Blocks<E, B> {
 
     /// Where it is, or where it would be.
     fn find(&self, sought: &impl Sought<E, Bound = B>) -> Result<Place, Place> {
-        let (block, place) = self.hint.get();
-        if let Some(found) = self.look_at(block, place, sought) {
-            return found;
-        }
         let block = self.bounds.partition_point(|bound| sought.order_of_bound(bound).is_le());
         let Some(entries) = self.blocks.get(block) else { return Err((0, 0)) };
-        let found = match sought.place_in(entries) {
+        match entries.binary_search_by(|entry| sought.order_of(entry)) {
             Ok(place) => Ok((block, place)),
             Err(place) => Err((block, place)),
-        };
-        let (Ok(place) | Err(place)) = found;
-        self.hint.set(place);
-        found
-    }
-
-    /// Whether it is at this very place, or would be; `None` if it is elsewhere, or that is not to be told from here.
-    fn look_at(
-        &self,
-        block: usize,
-        place: usize,
-        sought: &impl Sought<E, Bound = B>,
-    ) -> Option<Result<Place, Place>> {
-        let entries = self.blocks.get(block)?;
-        match entries.get(place).map(|entry| sought.order_of(entry)) {
-            Some(Ordering::Equal) => return Some(Ok((block, place))),
-            Some(Ordering::Less) => return None,
-            Some(Ordering::Greater) => {}
-            // It would be the last of its block, if it is before the next.
-            None if place != entries.len() => return None,
-            None if self.bounds.get(block).is_some_and(|bound| sought.order_of_bound(bound).is_le()) => {
-                return None;
-            }
-            None => {}
         }
-        let before = entries.get(place.checked_sub(1)?)?;
-        sought.order_of(before).is_lt().then_some(Err((block, place)))
     }
 
     fn insert_at(&mut self, block: usize, place: usize, entry: E, sought: &impl Sought<E, Bound = B>) {
@@ -197,7 +156,6 @@ impl<E: Copy, B> Blocks<E, B> {
             entries.reserve_exact(GROWTH);
         }
         entries.insert(place, entry);
-        self.hint.set((block, place));
     }
 
     /// Splits a full block that gets an entry at this place; where that place is then.

@@ -397,7 +397,7 @@ impl Journaled {
         self.used += 1;
         self.resources.end_holder(ix, &self.leases, ending, self.used);
         if self.resources.recent_len() > limits::RESOURCES_WITH_ENDINGS {
-            self.resources.forget_oldest(&self.leases);
+            self.resources.forget_oldest();
         }
     }
 

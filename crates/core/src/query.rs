@@ -128,7 +128,7 @@ impl LockTable {
         };
         self.journaled
             .resources
-            .range_from(&begin, &self.journaled.leases)
+            .held_from(&begin, &self.journaled.leases)
             .take_while(move |(key, _)| key.tenant() == tenant.as_str() && key.name().starts_with(prefix))
             .flat_map(move |(key, resource)| resource.holders().map(move |ix| (key, ix)))
             .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token().get()))

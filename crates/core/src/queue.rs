@@ -177,8 +177,8 @@ impl Queues {
     }
 
     /// Forgets the queue of a resource that nobody waits for and nobody holds.
-    pub(crate) fn forget_if_idle(&mut self, resource: &ResourceKey, held: bool) {
-        if !held && self.by_resource.get(resource).is_some_and(|queue| queue.waiters.is_empty()) {
+    pub(crate) fn forget_if_idle(&mut self, resource: &ResourceKey, is_held: impl FnOnce() -> bool) {
+        if self.by_resource.get(resource).is_some_and(|queue| queue.waiters.is_empty()) && !is_held() {
             self.by_resource.remove(resource);
         }
     }
@@ -228,12 +228,12 @@ mod tests {
     #[test]
     fn the_queue_of_a_resource_is_forgotten_when_nobody_waits_for_it_or_holds_it() {
         let mut queues = queues(1);
-        queues.forget_if_idle(&resource(), false);
+        queues.forget_if_idle(&resource(), || false);
         assert!(queues.of(&resource()).is_some(), "somebody waits");
         queues.remove(Ticket(1));
-        queues.forget_if_idle(&resource(), true);
+        queues.forget_if_idle(&resource(), || true);
         assert!(queues.of(&resource()).is_some(), "somebody holds it");
-        queues.forget_if_idle(&resource(), false);
+        queues.forget_if_idle(&resource(), || false);
         assert!(queues.of(&resource()).is_none());
     }
 

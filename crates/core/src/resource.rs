@@ -111,6 +111,10 @@ impl<'a> Resource<'a> {
         self.full().map_or(const { &VecDeque::new() }, |full| &full.endings).iter()
     }
 
+    pub(crate) fn has_past(self) -> bool {
+        self.full().is_some_and(|full| !full.endings.is_empty() || !full.delays.is_empty())
+    }
+
     pub(crate) fn used(self) -> u64 {
         self.full().map_or(0, |full| full.used)
     }

@@ -50,10 +50,8 @@ pub fn encode_snapshot<E>(
     for lease in leases {
         chunks.record(|encoder| encoder.lease(lease, state))?;
     }
-    for (key, resource) in state.resources.iter(&state.leases) {
-        if resource.endings().len() > 0 || !resource.delays().is_empty() {
-            chunks.record(|encoder| encoder.resource(key.as_str(), resource))?;
-        }
+    for (key, resource) in state.resources.with_past(&state.leases) {
+        chunks.record(|encoder| encoder.resource(key.as_str(), resource))?;
     }
     for (tenant, number, what) in state.outcomes.in_order() {
         chunks.record(|encoder| encoder.outcome(tenant, number, what, state))?;

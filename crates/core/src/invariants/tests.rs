@@ -304,10 +304,7 @@ fn the_resource_that_was_not_used_for_longest_is_forgotten_when_there_are_too_ma
 
 #[test]
 fn a_resource_that_is_forgotten_leaves_nothing_behind() {
-    let forget = |table: &mut LockTable| {
-        let Journaled { resources, leases, .. } = &mut table.journaled;
-        resources.forget_oldest(leases);
-    };
+    let forget = |table: &mut LockTable| table.journaled.resources.forget_oldest();
     let forced = key("forced");
     let mut free = table();
     forget(&mut free);
