@@ -130,7 +130,7 @@ pub fn leases_live_in_their_session(state: &Journaled) -> Check {
     for (ix, lease) in state.leases.iter() {
         let Some(session) = lease.session() else { continue };
         in_sessions += 1;
-        let known = state.sessions.get(session).leases.get(&ix).is_some();
+        let known = state.sessions.get(session).leases.contains(ix);
         holds("A5", known, || format!("{:?} is not known to its session", lease.id))?;
     }
     let claimed: usize = state.sessions.iter().map(|(_, session)| session.leases.len()).sum();

@@ -347,7 +347,7 @@ impl Journaled {
             self.leases.get_mut(ix).resource = known;
         }
         if let Some(session) = session {
-            self.sessions.get_mut(session).leases.insert(&ix, ix);
+            self.sessions.get_mut(session).leases.insert(ix);
         }
         ix
     }
@@ -359,7 +359,7 @@ impl Journaled {
             Life::Own(own) => (own.owner.clone(), own.ttl, None),
             Life::Session(session_ix) => {
                 let session = self.sessions.get_mut(session_ix);
-                session.leases.remove(&ix);
+                session.leases.remove(ix);
                 if how.reason != EndReason::Released {
                     note_unseen(session, lease, how.reason);
                 }

@@ -313,7 +313,7 @@ pub(crate) struct Session {
     pub(crate) key: Option<RequestKey>,
     /// Whom it is bound to, with every lease in it.
     pub(crate) principal: Option<Box<str>>,
-    pub(crate) leases: Blocks<LeaseIx, LeaseIx>,
+    pub(crate) leases: Blocks<LeaseIx>,
     /// Leases that ended without the client, until it says that it has seen them. At most a page: oldest dropped.
     pub(crate) unseen: Vec<EndedInSession>,
     pub(crate) note: Option<Note>,

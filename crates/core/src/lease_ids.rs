@@ -5,17 +5,15 @@
 //! lease changes its entry where it stands.
 //!
 //! Clients draw ids at random, so their first bits say where to look: in a [`Shard`], and there in a bucket of eight, which
-//! is one line of a processor's cache. What finds its bucket full stands in an order like any other ([`Blocks`]). Of ids drawn
-//! at random that is one in a hundred; ids that somebody chose to fall into one bucket are all there, and are searched for as
-//! quickly as names are. Nobody needs ids in their order, and nothing that is visible depends on where one stands.
+//! is one line of a processor's cache. What finds its bucket full stands in an ordinary map. Of ids drawn at random that is one
+//! in a hundred; ids that somebody chose to fall into one bucket are all there, and are found as quickly as in any map. Nobody needs ids in their order, and nothing that is visible depends on where one stands.
 
-use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use leasehold_types::LeaseId;
 
 use self::shard::{SHARD_BITS, Shard};
 use crate::arena::{Arena, Either, EitherIx};
-use crate::blocks::{Blocks, Sought};
 use crate::lease::{Lease, LeaseIx};
 use crate::outcomes::{EndedIx, EndedLease};
 
@@ -26,8 +24,8 @@ mod shard;
 pub(crate) struct LeaseIds {
     /// None before the first id.
     shards: Vec<Shard>,
-    /// Those whose buckets are full: as long as an id is here, its bucket is.
-    crowded: Blocks<Entry, LeaseId>,
+    /// Those whose buckets are full, by their ids as numbers: as long as one is here, its bucket is full.
+    crowded: BTreeMap<u128, Record>,
 }
 
 /// What became of the grant with an id.
@@ -62,12 +60,12 @@ impl LeaseIds {
     pub(crate) fn get(&self, id: LeaseId, records: Records<'_>) -> Option<Known> {
         let sought = ById::new(id, records);
         let shard = self.shards.get(sought.shard())?;
-        let entry = match shard.find(sought.head, |entry| sought.is(&entry)) {
-            Some(entry) => Some(entry),
-            None if shard.is_full_at(sought.head) => self.crowded.get(&sought),
+        let record = match shard.find(sought.head, |entry| sought.is(&entry)) {
+            Some(entry) => Some(entry.record),
+            None if shard.is_full_at(sought.head) => self.crowded.get(&sought.number).copied(),
             None => None,
         };
-        entry.map(Entry::known)
+        record.map(Known::of)
     }
 
     /// Notes what became of an id, and gives what was known of it. Its record is in the arenas already; the one before it, if any,
@@ -77,20 +75,20 @@ impl LeaseIds {
             self.shards.resize_with(1 << SHARD_BITS, Shard::default);
         }
         let sought = ById::new(id, records);
-        let entry = Entry::new(sought.head, known);
+        let entry = Entry { head: sought.head, record: known.record() };
         let shard = &mut self.shards[sought.shard()];
         if let Some(former) = shard.replace(entry, |there| sought.is(&there)) {
-            return Some(former.known());
+            return Some(Known::of(former.record));
         }
         if shard.is_full_at(sought.head)
-            && let Some(former) = self.crowded.replace(&sought, entry)
+            && let Some(record) = self.crowded.get_mut(&sought.number)
         {
             // It is still one of too many.
-            return Some(former.known());
+            return Some(Known::of(std::mem::replace(record, entry.record)));
         }
         self.resize(sought.shard(), 1, records);
         if !self.shards[sought.shard()].insert(entry) {
-            self.crowded.set(&sought, entry);
+            self.crowded.insert(sought.number, entry.record);
         }
         None
     }
@@ -100,15 +98,15 @@ impl LeaseIds {
         let sought = ById::new(id, records);
         let Some(shard) = self.shards.get_mut(sought.shard()) else { return };
         let was_full = shard.is_full_at(sought.head);
-        if !shard.remove(sought.head, |entry| entry.known() == known) {
-            if was_full && self.crowded.get(&sought).map(Entry::known) == Some(known) {
-                self.crowded.remove(&sought);
+        if !shard.remove(sought.head, |entry| entry.record == known.record()) {
+            if was_full && self.crowded.get(&sought.number) == Some(&known.record()) {
+                self.crowded.remove(&sought.number);
             }
             return;
         }
         if was_full {
             let bucket = shard.bucket_of(sought.head);
-            self.fill(sought.shard(), bucket, records);
+            self.fill(sought.shard(), bucket);
         }
         self.resize(sought.shard(), 0, records);
     }
@@ -116,26 +114,24 @@ impl LeaseIds {
     /// Gives a shard as many buckets as suit what it has, with so many to come.
     fn resize(&mut self, number: usize, to_come: usize, records: Records<'_>) {
         let Some(too_many) = self.shards[number].resize(to_come) else { return };
-        for entry in too_many {
-            let sought = ById::new(records.id_of(&entry), records);
-            self.crowded.set(&sought, entry);
-        }
+        let too_many = too_many.into_iter().map(|entry| (number_of(&records.id_of(&entry)), entry.record));
+        self.crowded.extend(too_many);
         for bucket in 0..self.shards[number].buckets() {
-            self.fill(number, bucket, records);
+            self.fill(number, bucket);
         }
     }
 
     /// Takes back into a bucket what stands elsewhere only because it was full.
-    fn fill(&mut self, number: usize, bucket: usize, records: Records<'_>) {
+    fn fill(&mut self, number: usize, bucket: usize) {
         let shard = &mut self.shards[number];
-        while self.crowded.len() > 0 && !shard.is_full(bucket) {
+        while !self.crowded.is_empty() && !shard.is_full(bucket) {
             let lowest = u128::from(shard.lowest_head(number, bucket)) << 96;
-            let from = ById::new(LeaseId::from_bytes(lowest.to_be_bytes()), records);
-            let next = self.crowded.iter_from(&from).next();
-            let is_of =
-                |entry: &Entry| shard_of(entry.head) == number && shard.bucket_of(entry.head) == bucket;
-            let Some(entry) = next.filter(is_of) else { return };
-            self.crowded.remove(&ById::new(records.id_of(&entry), records));
+            let Some((&id, &record)) = self.crowded.range(lowest..).next() else { return };
+            let entry = Entry { head: head_of(id), record };
+            if shard_of(entry.head) != number || shard.bucket_of(entry.head) != bucket {
+                return;
+            }
+            self.crowded.remove(&id);
             shard.insert(entry);
         }
     }
@@ -143,26 +139,25 @@ impl LeaseIds {
 
 impl Records<'_> {
     fn id_of(&self, entry: &Entry) -> LeaseId {
-        match entry.known() {
+        match Known::of(entry.record) {
             Known::Live(ix) => self.leases.get(ix).id,
             Known::Ended(ix) => self.ended.get(ix).id,
         }
     }
 }
 
-impl Entry {
-    fn new(head: u32, known: Known) -> Self {
-        let record = match known {
-            Known::Live(ix) => EitherIx::first(ix),
-            Known::Ended(ix) => EitherIx::second(ix),
-        };
-        Self { head, record }
+impl Known {
+    fn of(record: Record) -> Self {
+        match record.get() {
+            Either::First(ix) => Self::Live(ix),
+            Either::Second(ix) => Self::Ended(ix),
+        }
     }
 
-    fn known(self) -> Known {
-        match self.record.get() {
-            Either::First(ix) => Known::Live(ix),
-            Either::Second(ix) => Known::Ended(ix),
+    fn record(self) -> Record {
+        match self {
+            Self::Live(ix) => EitherIx::first(ix),
+            Self::Ended(ix) => EitherIx::second(ix),
         }
     }
 }
@@ -174,7 +169,6 @@ fn shard_of(head: u32) -> usize {
 
 /// An id that is looked for.
 struct ById<'a> {
-    /// The id, in the order of ids.
     number: u128,
     head: u32,
     records: Records<'a>,
@@ -183,7 +177,7 @@ struct ById<'a> {
 impl<'a> ById<'a> {
     fn new(id: LeaseId, records: Records<'a>) -> Self {
         let number = number_of(&id);
-        Self { number, head: (number >> 96) as u32, records }
+        Self { number, head: head_of(number), records }
     }
 
     fn shard(&self) -> usize {
@@ -196,25 +190,13 @@ impl<'a> ById<'a> {
     }
 }
 
-/// Ids are ordered by their bytes, the first counting most.
+/// An id as a number: its first bytes count most.
 fn number_of(id: &LeaseId) -> u128 {
     u128::from_be_bytes(*id.as_bytes())
 }
 
-impl Sought<Entry> for ById<'_> {
-    type Bound = LeaseId;
-
-    fn bound_of(&self, entry: &Entry) -> LeaseId {
-        self.records.id_of(entry)
-    }
-
-    fn order_of_bound(&self, bound: &LeaseId) -> Ordering {
-        number_of(bound).cmp(&self.number)
-    }
-
-    fn order_of(&self, entry: &Entry) -> Ordering {
-        entry.head.cmp(&self.head).then_with(|| number_of(&self.bound_of(entry)).cmp(&self.number))
-    }
+fn head_of(number: u128) -> u32 {
+    (number >> 96) as u32
 }
 
 #[cfg(test)]
@@ -301,8 +283,8 @@ mod tests {
             for (id, is) in &model {
                 prop_assert_eq!(ids.get(LeaseId::from_bytes(*id), all), Some(*is));
             }
-            let crowded: Vec<_> = ids.crowded.iter().collect();
-            prop_assert!(crowded.iter().all(|entry| ids.shards[shard_of(entry.head)].is_full_at(entry.head)));
+            let is_full = |head: u32| ids.shards[shard_of(head)].is_full_at(head);
+            prop_assert!(ids.crowded.keys().all(|id| is_full(head_of(*id))));
         }
     }
 

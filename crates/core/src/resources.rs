@@ -106,7 +106,7 @@ impl Resources {
             self.by_key.insert(&sought, State::first(ix), Records { leases, full: &self.full });
             return None;
         };
-        let full_ix = self.in_full(&sought, state, leases);
+        let full_ix = self.in_full(state, leases);
         let full = self.full.get_mut(full_ix);
         full.add_holder(ix);
         Some(full.key.clone())
@@ -151,8 +151,8 @@ impl Resources {
         leases: &Arena<Lease>,
     ) -> Ix<Full> {
         let sought = ByKey::new(key);
-        let ix = match self.by_key.get(&sought, self.records(leases)) {
-            Some(state) => self.in_full(&sought, state, leases),
+        let ix = match self.find(&sought, leases) {
+            Some(state) => self.in_full(state, leases),
             None => {
                 let ix = self.full.insert(Full::new(key.clone(), None));
                 self.by_key.insert(&sought, State::second(ix), Records { leases, full: &self.full });
@@ -172,19 +172,18 @@ impl Resources {
 
     /// A known resource in its full form.
     fn full_ix(&mut self, key: &ResourceKey, leases: &Arena<Lease>) -> Ix<Full> {
-        let sought = ByKey::new(key);
-        let state = self.find(&sought, leases).expect("only a known resource changes");
-        self.in_full(&sought, state, leases)
+        let state = self.find(&ByKey::new(key), leases).expect("only a known resource changes");
+        self.in_full(state, leases)
     }
 
-    /// The full form of a resource that is in this state.
-    fn in_full(&mut self, sought: &ByKey<'_>, state: State, leases: &Arena<Lease>) -> Ix<Full> {
+    /// The full form of the resource that is in this state.
+    fn in_full(&mut self, state: State, leases: &Arena<Lease>) -> Ix<Full> {
         match state.get() {
             Either::Second(ix) => ix,
             Either::First(holder) => {
-                let full = Full::new(leases.get(holder).resource.clone(), Some(holder));
-                let ix = self.full.insert(full);
-                self.by_key.replace(sought.key, state, State::second(ix));
+                let key = &leases.get(holder).resource;
+                let ix = self.full.insert(Full::new(key.clone(), Some(holder)));
+                self.by_key.replace(key, state, State::second(ix));
                 ix
             }
         }
@@ -207,16 +206,12 @@ impl Resources {
 /// A resource that is looked for.
 struct ByKey<'a> {
     key: &'a ResourceKey,
-    hash: u64,
+    tag: u32,
 }
 
 impl<'a> ByKey<'a> {
     fn new(key: &'a ResourceKey) -> Self {
-        Self { key, hash: key_hash::of(key) }
-    }
-
-    fn tag(&self) -> u32 {
-        key_hash::tag(self.hash)
+        Self { key, tag: key_hash::tag(key) }
     }
 }
 

@@ -189,7 +189,7 @@ fn a_lease_outside_its_session_is_noticed() {
     });
     breaks("leases_live_in_their_session", |table| {
         let (ix, stranger) = (session(table), table.journaled.find_lease(OWN).unwrap());
-        table.journaled.sessions.get_mut(ix).leases.insert(&stranger, stranger);
+        table.journaled.sessions.get_mut(ix).leases.insert(stranger);
     });
 }
 

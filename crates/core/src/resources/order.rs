@@ -57,7 +57,7 @@ impl Order {
         }
         let number = self.bounds.not_above(sought.key);
         let block = &mut self.blocks[number];
-        block.push(Entry { tag: sought.tag(), state }, sought.key, records);
+        block.push(Entry { tag: sought.tag, state }, sought.key, records);
         if block.entries.len() > FULL {
             let (bound, next) = block.split(records);
             self.bounds.insert(number, bound);
@@ -124,7 +124,7 @@ impl Block {
     }
 
     fn find(&self, sought: &ByKey<'_>, records: Records<'_>) -> Option<State> {
-        let tag = sought.tag();
+        let tag = sought.tag;
         let is_it = |entry: &Entry| entry.tag == tag && records.key_of(entry.state) == sought.key;
         // Most have another tag: that is seen for eight at a time, without a branch for each.
         let (eights, rest) = self.entries.as_chunks::<8>();
@@ -220,7 +220,7 @@ mod tests {
         full: Arena<Full>,
         /// What is true of it.
         model: BTreeMap<ResourceKey, Ix<Full>>,
-        /// All keys have the same hash, as if somebody had chosen them so.
+        /// All keys have the same tag, as if somebody had chosen them so.
         collides: bool,
     }
 
@@ -238,7 +238,7 @@ mod tests {
     impl Kept {
         fn sought<'a>(&self, key: &'a ResourceKey) -> ByKey<'a> {
             let sought = ByKey::new(key);
-            if self.collides { ByKey { hash: 7, ..sought } } else { sought }
+            if self.collides { ByKey { tag: 7, ..sought } } else { sought }
         }
 
         fn records(&self) -> Records<'_> {
