@@ -43,16 +43,15 @@ impl<K: Ord + Copy> Blocks<K> {
             self.blocks.reserve_exact(1);
             self.blocks.push(Vec::new());
         }
-        let (block, place) = match self.blocks[block].len() >= FULL {
-            true => self.split(block, place),
-            false => (block, place),
-        };
         let keys = &mut self.blocks[block];
         if keys.len() == keys.capacity() {
             keys.reserve_exact(GROWTH);
         }
         keys.insert(place, key);
         self.len += 1;
+        if keys.len() > FULL {
+            self.split(block, place);
+        }
         true
     }
 
@@ -63,8 +62,8 @@ impl<K: Ord + Copy> Blocks<K> {
         self.len -= 1;
         if self.blocks[block].is_empty() {
             self.blocks.remove(block);
-        } else if self.blocks[block].len() < FULL / 4 {
-            self.join(block);
+        } else {
+            self.join_if_small(block);
         }
         true
     }
@@ -85,19 +84,24 @@ impl<K: Ord + Copy> Blocks<K> {
         }
     }
 
-    /// Splits a full block that gets a key at this place; where that place is then.
-    fn split(&mut self, block: usize, place: usize) -> Place {
+    /// Splits a block that is too full by what came to this place.
+    fn split(&mut self, block: usize, place: usize) {
         // Keys that come in order leave full blocks behind them.
         let cut = if place > ROOMY { place } else { FULL / 2 };
-        let mut next = Vec::with_capacity(FULL - cut + GROWTH);
-        next.extend(self.blocks[block].drain(cut..));
-        self.blocks[block].shrink_to_fit();
+        let keys = &mut self.blocks[block];
+        let mut next = Vec::with_capacity(keys.len() - cut + GROWTH);
+        next.extend(keys.drain(cut..));
+        keys.shrink_to_fit();
         self.blocks.insert(block + 1, next);
-        if place >= cut { (block + 1, place - cut) } else { (block, place) }
+        // Keys that come in order from above would leave a few in each block.
+        self.join_if_small(block + 1);
     }
 
     /// Joins a small block with a neighbour if they fit into one with room to spare.
-    fn join(&mut self, block: usize) {
+    fn join_if_small(&mut self, block: usize) {
+        if self.blocks[block].len() >= FULL / 4 {
+            return;
+        }
         let fits = |first: &usize| {
             let pair = self.blocks.get(*first).zip(self.blocks.get(first + 1));
             pair.is_some_and(|(one, next)| one.len() + next.len() <= ROOMY)
@@ -143,6 +147,14 @@ mod tests {
             assert!(blocks.insert(key) && !blocks.insert(key));
         }
         assert!(blocks.blocks.len() <= 10_000 / FULL + 1, "{} blocks", blocks.blocks.len());
+    }
+
+    /// Above some that are lower, so that they are not the first of their block.
+    #[test]
+    fn keys_in_order_from_above_leave_no_small_blocks() {
+        let mut blocks = Blocks::default();
+        assert!((0..127).chain((127..5_000).rev()).all(|key| blocks.insert(key)));
+        assert!(blocks.blocks.len() <= 5_000 / (FULL / 2), "{} blocks", blocks.blocks.len());
     }
 
     #[test]

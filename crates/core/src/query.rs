@@ -116,10 +116,13 @@ impl LockTable {
         filter: &'a LockFilter,
     ) -> impl Iterator<Item = (&'a ResourceKey, LeaseIx)> {
         let prefix = filter.prefix.as_deref().unwrap_or("");
-        let begin = match &filter.cursor {
-            Some(cursor) => ResourceKey::new(tenant, &cursor.resource),
-            None => ResourceKey::lower_bound(tenant, prefix),
+        let lowest = ResourceKey::lower_bound(tenant, prefix);
+        let from = match &filter.cursor {
+            Some(cursor) => lowest.max(ResourceKey::new(tenant, &cursor.resource)),
+            None => lowest,
         };
+        let is_within =
+            move |key: &ResourceKey| key.tenant() == tenant.as_str() && key.name().starts_with(prefix);
         let after = move |key: &ResourceKey, token: u64| {
             filter
                 .cursor
@@ -128,8 +131,7 @@ impl LockTable {
         };
         self.journaled
             .resources
-            .held_from(&begin, &self.journaled.leases)
-            .take_while(move |(key, _)| key.tenant() == tenant.as_str() && key.name().starts_with(prefix))
+            .held_within(&from, is_within, &self.journaled.leases)
             .flat_map(move |(key, resource)| resource.holders().map(move |ix| (key, ix)))
             .filter(move |(key, ix)| after(key, self.journaled.leases.get(*ix).token().get()))
     }

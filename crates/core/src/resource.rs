@@ -112,7 +112,7 @@ impl<'a> Resource<'a> {
     }
 
     pub(crate) fn has_past(self) -> bool {
-        self.full().is_some_and(|full| !full.endings.is_empty() || !full.delays.is_empty())
+        self.full().is_some_and(Full::has_past)
     }
 
     pub(crate) fn used(self) -> u64 {
@@ -165,8 +165,8 @@ impl Full {
         self.endings.push_back(ending);
     }
 
-    pub(crate) fn has_no_past(&self) -> bool {
-        self.endings.is_empty() && self.delays.is_empty() && self.used == 0
+    pub(crate) fn has_past(&self) -> bool {
+        !self.endings.is_empty() || !self.delays.is_empty()
     }
 }
 

@@ -1,7 +1,7 @@
 //! Every resource that is held, closed by a lock delay, or remembered, in the order of their keys: each tenant's together,
 //! by name.
 //!
-//! The order holds no names: a resource with one holder has its name in that lease, any other in its own record. So
+//! An entry of the order holds no name: a resource with one holder has its name in that lease, any other in its own record. So
 //! whoever asks gives the leases along, and a lease leaves them only after it has left its resource.
 
 use std::collections::VecDeque;
@@ -42,7 +42,7 @@ impl Resources {
         &'a self,
         leases: &'a Arena<Lease>,
     ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> {
-        self.wanted_from(None, |_| true, leases)
+        self.wanted_within(None, |_| true, |_| true, leases)
     }
 
     /// Those of which is known what was before.
@@ -50,27 +50,31 @@ impl Resources {
         &'a self,
         leases: &'a Arena<Lease>,
     ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> {
-        self.wanted_from(None, |resource| resource.has_past(), leases)
+        self.wanted_within(None, |_| true, Resource::has_past, leases)
     }
 
-    /// Those from this key on that are held.
-    pub(crate) fn held_from<'a>(
+    /// Those that are held, from this key on, as long as keys are within what is asked for.
+    pub(crate) fn held_within<'a, R: Fn(&ResourceKey) -> bool + Copy + 'a>(
         &'a self,
-        begin: &ResourceKey,
+        from: &ResourceKey,
+        is_within: R,
         leases: &'a Arena<Lease>,
-    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a> {
-        self.wanted_from(Some(begin), Resource::is_held, leases)
+    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a, R> {
+        self.wanted_within(Some(from), is_within, Resource::is_held, leases)
     }
 
-    fn wanted_from<'a>(
+    fn wanted_within<'a, R: Fn(&ResourceKey) -> bool + Copy + 'a>(
         &'a self,
-        begin: Option<&ResourceKey>,
+        from: Option<&ResourceKey>,
+        is_within: R,
         is_wanted: fn(Resource<'a>) -> bool,
         leases: &'a Arena<Lease>,
-    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a> {
+    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> + use<'a, R> {
         let records = self.records(leases);
-        let states = self.by_key.iter_from(begin, records, move |state| is_wanted(self.look_at(state)));
-        states.map(move |state| (records.key_of(state), self.look_at(state)))
+        let is_wanted = move |state| is_wanted(self.look_at(state));
+        let states = self.by_key.iter_within(from, is_within, is_wanted, records);
+        let keyed = states.map(move |state| (records.key_of(state), self.look_at(state)));
+        keyed.take_while(move |(key, _)| is_within(key))
     }
 
     /// Those with endings and when they were last used, oldest first.
@@ -192,7 +196,7 @@ impl Resources {
     /// Gives a resource its smallest form; it is not here any more if nothing is known of it.
     fn tidy(&mut self, ix: Ix<Full>) {
         let full = self.full.get(ix);
-        if !full.has_no_past() || !full.others.is_empty() {
+        if full.has_past() || full.used > 0 || !full.others.is_empty() {
             return;
         }
         match full.first {

@@ -1,7 +1,7 @@
 //! The keys between the blocks of an order, found by their heads.
 //!
-//! A head is the sixteen bytes of a key that come after what all bounds have in common, as a number: heads stand side by side and
-//! decide nearly every comparison without a look at a key. Names that are alike for longer cost what a search among whole keys does.
+//! A head is sixteen bytes of a key as a number, those that come after what all bounds have in common. Heads stand side by side, and
+//! where keys differ within them nothing else is looked at. Keys that are alike for longer cost what a search among whole keys does.
 
 use leasehold_types::ResourceKey;
 
@@ -37,13 +37,18 @@ impl Bounds {
     pub(super) fn insert(&mut self, below: usize, key: ResourceKey) {
         self.keys.insert(below, key);
         let common = self.common_bytes();
-        // Made longer seldom: then every head is made anew.
+        // Shorter when it must be, longer when that is worth it: every head is made anew then.
         if common < self.common || (common > self.common && self.keys.len().is_power_of_two()) {
             self.common = common;
             self.heads = self.keys.iter().map(|key| head_after(common, key)).collect();
         } else {
             self.heads.insert(below, head_after(self.common, &self.keys[below]));
         }
+    }
+
+    /// Those from this one on.
+    pub(super) fn from(&self, number: usize) -> impl Iterator<Item = &ResourceKey> {
+        self.keys.get(number..).unwrap_or_default().iter()
     }
 
     pub(super) fn remove(&mut self, number: usize) {

@@ -2,8 +2,8 @@
 //!
 //! Resources stand in blocks of up to [`FULL`], and between each two blocks is a bound: every key of a block is below the
 //! bound after it, and not below the bound before it. Within a block they stand as they came. Names come and go with nearly
-//! every call and are listed now and then, so a block is put in order when somebody lists it, or when it is split: a new
-//! name costs no look at the records of others, which are all over the memory.
+//! every call and are listed now and then, so a block is put in order when it is split, and a copy of it for whoever lists it.
+//! A new name costs a look at one record of another at most, until its block is full: records are all over the memory.
 //!
 //! A resource of a block is found by the tags of its entries, a part of a hash of the key. Names that somebody chose to have
 //! the same tag cost a look at each other within one block: at most as many as it has.
@@ -62,6 +62,8 @@ impl Order {
             let (bound, next) = block.split(records);
             self.bounds.insert(number, bound);
             self.blocks.insert(number + 1, next);
+            // Names that come in order from above would leave a few in each block.
+            self.join_if_small(number + 1);
         }
     }
 
@@ -83,35 +85,45 @@ impl Order {
             if !self.blocks.is_empty() {
                 self.bounds.remove(number.saturating_sub(1));
             }
-        } else if block.entries.len() < FULL / 4 {
-            self.join(number);
+        } else {
+            self.join_if_small(number);
         }
     }
 
-    /// Those that are wanted and not before this key, in their order.
-    pub(super) fn iter_from<'a, W: Fn(State) -> bool + Copy + 'a>(
+    /// Those that are wanted, in their order: from this key on, as long as keys are within what is asked for, and perhaps some
+    /// behind it.
+    pub(super) fn iter_within<'a, R, W>(
         &'a self,
-        key: Option<&ResourceKey>,
-        records: Records<'a>,
+        from: Option<&ResourceKey>,
+        is_within: R,
         is_wanted: W,
-    ) -> impl Iterator<Item = State> + use<'a, W> {
-        let number = key.map_or(0, |key| self.bounds.not_above(key));
-        let is_after = |state: State| key.is_none_or(|key| records.key_of(state) >= key);
+        records: Records<'a>,
+    ) -> impl Iterator<Item = State> + use<'a, R, W>
+    where
+        R: Fn(&ResourceKey) -> bool + 'a,
+        W: Fn(State) -> bool + Copy + 'a,
+    {
+        let number = from.map_or(0, |key| self.bounds.not_above(key));
+        let is_after = |state: State| from.is_none_or(|key| records.key_of(state) >= key);
         let mut blocks = self.blocks.get(number..).unwrap_or_default().iter();
         let first =
             blocks.next().map(|block| block.in_order(|state| is_wanted(state) && is_after(state), records));
-        let others = blocks.flat_map(move |block| block.in_order(is_wanted, records));
+        let others = self.bounds.from(number).zip(blocks).take_while(move |(bound, _)| is_within(bound));
+        let others = others.flat_map(move |(_, block)| block.in_order(is_wanted, records));
         first.into_iter().flatten().chain(others)
     }
 
     /// Joins a small block with a neighbour if they fit into one with room to spare.
-    fn join(&mut self, number: usize) {
-        let fits = |first: usize| {
-            let pair = self.blocks.get(first).zip(self.blocks.get(first + 1));
+    fn join_if_small(&mut self, number: usize) {
+        if self.blocks[number].entries.len() >= FULL / 4 {
+            return;
+        }
+        let fits = |first: &usize| {
+            let pair = self.blocks.get(*first).zip(self.blocks.get(first + 1));
             pair.is_some_and(|(one, next)| one.entries.len() + next.entries.len() <= ROOMY)
         };
         let pairs = [Some(number), number.checked_sub(1)];
-        let Some(first) = pairs.into_iter().flatten().find(|first| fits(*first)) else { return };
+        let Some(first) = pairs.into_iter().flatten().find(fits) else { return };
         let next = self.blocks.remove(first + 1);
         self.bounds.remove(first);
         self.blocks[first].extend(next);
@@ -124,29 +136,20 @@ impl Block {
     }
 
     fn find(&self, sought: &ByKey<'_>, records: Records<'_>) -> Option<State> {
-        let tag = sought.tag;
-        let is_it = |entry: &Entry| entry.tag == tag && records.key_of(entry.state) == sought.key;
-        // Most have another tag: that is seen for eight at a time, without a branch for each.
-        let (eights, rest) = self.entries.as_chunks::<8>();
-        for eight in eights {
-            if eight.iter().fold(false, |any, entry| any | (entry.tag == tag))
-                && let Some(entry) = eight.iter().find(|entry| is_it(entry))
-            {
-                return Some(entry.state);
+        let mut rest = &self.entries[..];
+        while let Some(place) = first_where(rest, |entry| entry.tag == sought.tag) {
+            let state = rest[place].state;
+            if records.key_of(state) == sought.key {
+                return Some(state);
             }
+            rest = &rest[place + 1..];
         }
-        rest.iter().find(|entry| is_it(entry)).map(|entry| entry.state)
+        None
     }
 
     /// The place of a resource that is here, in this state, which no other one has.
     fn place_of(&self, state: State) -> usize {
-        let is_it = |entry: &Entry| entry.state == state;
-        let (eights, rest) = self.entries.as_chunks::<8>();
-        let any = |eight: &[Entry; 8]| eight.iter().fold(false, |any, entry| any | is_it(entry));
-        let place = match eights.iter().position(any) {
-            Some(at) => eights[at].iter().position(is_it).map(|place| 8 * at + place),
-            None => rest.iter().position(is_it).map(|place| 8 * eights.len() + place),
-        };
+        let place = first_where(&self.entries, |entry| entry.state == state);
         place.expect("a known resource is in the block of its key")
     }
 
@@ -162,7 +165,8 @@ impl Block {
 
     fn remove(&mut self, place: usize) {
         self.entries.remove(place);
-        self.sorted -= usize::from(place < self.sorted);
+        // One alone is in order.
+        self.sorted = (self.sorted - usize::from(place < self.sorted)).max(1);
     }
 
     /// Cuts this block, which is too full by the one that came last; what comes behind the cut, and the bound between.
@@ -198,6 +202,16 @@ impl Block {
             wanted.sort_unstable_by_key(|state| records.key_of(*state));
         }
         wanted
+    }
+}
+
+/// Where the first of these entries is. Most are others: that is seen for eight at a time, without a branch for each.
+fn first_where(entries: &[Entry], is_it: impl Fn(&Entry) -> bool) -> Option<usize> {
+    let (eights, rest) = entries.as_chunks::<8>();
+    let any = |eight: &[Entry; 8]| eight.iter().fold(false, |any, entry| any | is_it(entry));
+    match eights.iter().position(any) {
+        Some(number) => eights[number].iter().position(is_it).map(|place| 8 * number + place),
+        None => rest.iter().position(is_it).map(|place| 8 * eights.len() + place),
     }
 }
 
@@ -278,14 +292,20 @@ mod tests {
 
         fn assert_is_the_model(&self, from: &ResourceKey) {
             let states = self.model.values().map(|ix| State::second(*ix));
-            assert!(self.order.iter_from(None, self.records(), |_| true).eq(states));
-            let is_wanted = |state: &State| !self.records().key_of(*state).name().ends_with('3');
-            let after = self.model.range(from..).map(|(_, ix)| State::second(*ix)).filter(is_wanted);
-            let listed = self.order.iter_from(Some(from), self.records(), |state| is_wanted(&state));
-            assert!(listed.eq(after), "from {from:?}");
+            assert!(self.order.iter_within(None, |_| true, |_| true, self.records()).eq(states));
+            let its_key = |state: State| self.records().key_of(state);
+            let is_wanted = |state: State| !its_key(state).name().ends_with('3');
+            let is_within = |key: &ResourceKey| key.tenant() == from.tenant();
+            let listed = self.order.iter_within(Some(from), is_within, is_wanted, self.records());
+            let listed: Vec<_> = listed.take_while(|state| is_within(its_key(*state))).collect();
+            let expected = self.model.range(from..).take_while(|(key, _)| is_within(key));
+            let expected = expected.map(|(_, ix)| State::second(*ix)).filter(|state| is_wanted(*state));
+            assert!(listed.into_iter().eq(expected), "from {from:?}");
             for (key, ix) in &self.model {
                 assert_eq!(self.get(key), Some(State::second(*ix)), "{key:?}");
             }
+            let highest = key_of("zz", "zz");
+            assert_eq!(self.order.bounds.not_above(&highest), self.order.blocks.len().saturating_sub(1));
             for block in &self.order.blocks {
                 assert!((1..=FULL).contains(&block.entries.len()));
                 let keys: Vec<_> =
@@ -330,6 +350,31 @@ mod tests {
         (0..10_000).for_each(|number| kept.insert(&key(number)));
         assert!(kept.order.blocks.len() <= 10_000 / FULL + 1, "{} blocks", kept.order.blocks.len());
         kept.assert_is_the_model(&key(5_000));
+    }
+
+    /// Above some that are lower, so that they are not the first of their block.
+    #[test]
+    fn names_in_order_from_above_leave_no_small_blocks() {
+        let mut kept = Kept::default();
+        (0..127).chain((127..5_000).rev()).for_each(|number| kept.insert(&key(number)));
+        assert!(kept.order.blocks.len() <= 5_000 / (FULL / 2), "{} blocks", kept.order.blocks.len());
+        kept.assert_is_the_model(&key(2_500));
+    }
+
+    /// Who lists one tenant's does not go through everybody's.
+    #[test]
+    fn a_list_ends_with_what_it_is_within() {
+        let mut kept = Kept::default();
+        (0..5_000).for_each(|number| kept.insert(&key(number)));
+        let looked_at = std::cell::Cell::new(0);
+        let is_wanted = |_| {
+            looked_at.set(looked_at.get() + 1);
+            false
+        };
+        let is_within = |key: &ResourceKey| key.name().starts_with("lock/00200");
+        let from = key_of("default", "lock/00200");
+        assert_eq!(kept.order.iter_within(Some(&from), is_within, is_wanted, kept.records()).next(), None);
+        assert!((10..=2 * FULL).contains(&looked_at.get()), "{} of 5,000", looked_at.get());
     }
 
     #[test]
