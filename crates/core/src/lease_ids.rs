@@ -6,7 +6,8 @@
 //!
 //! Clients draw ids at random, so their first bits say where to look: in a [`Shard`], and there in a bucket of eight, which
 //! is one line of a processor's cache. What finds its bucket full stands in an ordinary map. Of ids drawn at random that is one
-//! in a hundred; ids that somebody chose to fall into one bucket are all there, and are found as quickly as in any map. Nobody needs ids in their order, and nothing that is visible depends on where one stands.
+//! in a hundred; ids that somebody chose to fall into one bucket are all there, and are found as quickly as in any map.
+//! Nobody needs ids in their order, and nothing that is visible depends on where one stands.
 
 use std::collections::BTreeMap;
 

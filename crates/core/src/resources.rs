@@ -1,8 +1,8 @@
 //! Every resource that is held, closed by a lock delay, or remembered, in the order of their keys: each tenant's together,
 //! by name.
 //!
-//! An entry of the order holds no name: a resource with one holder has its name in that lease, any other in its own record. So
-//! whoever asks gives the leases along, and a lease leaves them only after it has left its resource.
+//! An entry of the order holds no name: a resource with one holder has its name in that lease, any other in its own
+//! record. So whoever asks gives the leases along, and a lease leaves them only after it has left its resource.
 
 use std::collections::VecDeque;
 
