@@ -79,18 +79,22 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// The parts of the plan, each with the number of threads that its load comes from. That of cycles is one, as that of
-    /// `leasehold bench`: it leaves the cores to what is measured, and cost no peer more than about a twentieth. Hand-offs and
-    /// renewals have one for each core, without which some peers lost more than that.
+    /// The parts of the plan, each with the number of threads that its load comes from. That of cycles and hand-offs is one, as
+    /// that of `leasehold bench`: it leaves the cores to what is measured. What each contestant gains or loses by it stands on
+    /// the page. Renewals have one for each core, without which some peers lost more than a tenth.
     pub(crate) fn by_load_threads(self) -> impl Iterator<Item = (usize, Self)> {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
         let Self { contests, extras, rounds, turn, smoke } = self;
-        let (cycles, others): (Vec<_>, Vec<_>) =
-            contests.into_iter().partition(|contest| contest.workload == Workload::Cycle);
+        let (takes, others): (Vec<_>, Vec<_>) =
+            contests.into_iter().partition(|contest| has_one_load_thread(contest.workload));
         let plan = move |contests, extras| Self { contests, extras, rounds, turn, smoke };
-        let parts = [(1, plan(cycles, Vec::new())), (cores, plan(others, extras))];
+        let parts = [(1, plan(takes, Vec::new())), (cores, plan(others, extras))];
         parts.into_iter().filter(|(_, plan)| !plan.contests.is_empty() || !plan.extras.is_empty())
     }
+}
+
+fn has_one_load_thread(workload: Workload) -> bool {
+    matches!(workload, Workload::Cycle | Workload::Handoff)
 }
 
 /// What is no contest.
@@ -192,12 +196,12 @@ mod tests {
         let plan = || Args::parse_from(["leasehold-bench"]).plan();
         let (contests, extras) = (plan().contests.len(), plan().extras.len());
         let parts: Vec<_> = plan().by_load_threads().collect();
-        let [(1, cycles), (_, others)] = &parts[..] else {
+        let [(1, takes), (_, others)] = &parts[..] else {
             panic!("there are two parts, the first of one thread")
         };
-        assert!(cycles.contests.iter().all(|contest| contest.workload == Workload::Cycle));
-        assert!(others.contests.iter().all(|contest| contest.workload != Workload::Cycle));
-        assert_eq!(cycles.contests.len() + others.contests.len(), contests);
-        assert_eq!(cycles.extras.len() + others.extras.len(), extras);
+        assert!(takes.contests.iter().all(|contest| has_one_load_thread(contest.workload)));
+        assert!(!others.contests.iter().any(|contest| has_one_load_thread(contest.workload)));
+        assert_eq!(takes.contests.len() + others.contests.len(), contests);
+        assert_eq!(takes.extras.len() + others.extras.len(), extras);
     }
 }

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_core::Ticket;
-use leasehold_types::TenantName;
+use leasehold_types::{Awake, TenantName};
 use tokio::sync::mpsc;
 
-use crate::awake::Awake;
 use crate::cell::Asker;
 use crate::config::{ANNOUNCE_EVERY, HALVED, HEARTBEAT, LONG_COMMIT, TAKE_MOST, TICK_MOST};
 use crate::mailbox::{CallBatch, Place};
@@ -20,7 +19,7 @@ use crate::shared::{Message, Phase, Shared};
 use crate::state::{CommittedBatch, Delivery, State};
 use crate::ticket_hash::TicketHasher;
 use crate::turns::Turns;
-use crate::{Settled, Sleep, StopReason, SubmitError, Trail};
+use crate::{Settled, Sleep, StopReason, SubmitError, Trail, awake};
 
 mod taking;
 mod telling;
@@ -45,8 +44,8 @@ pub(crate) struct Desk {
     /// The newest work with the journal.
     settled: Option<Settled>,
     alarm: Option<(Duration, Sleep)>,
-    /// Whether it stays awake when it waits.
-    awake: Awake,
+    /// Whether it stays awake when it waits; `None`: never.
+    awake: Option<Awake>,
     /// How long commits take, the newest counting most.
     commits_take: Duration,
     next_heartbeat: Duration,
@@ -91,7 +90,7 @@ impl Desk {
         time: ServingTime,
         most_backlog: usize,
         turns: Turns,
-        awake: Awake,
+        awake: Option<Awake>,
     ) -> Self {
         Self {
             state,
@@ -219,11 +218,13 @@ impl Desk {
                 self.alarm = None;
                 None
             }
-            () = self.awake.stay(clock) => None,
+            () = awake::stay(self.awake.as_mut(), clock) => None,
         };
-        // Those who call from elsewhere have threads of their own to wake, and need the cores for them.
-        let is_from_beside = matches!(&message, Some(Message::Batch(batch)) if batch.is_from_beside());
-        self.awake.woken(is_from_beside.then(|| clock.monotonic().saturating_sub(begun)));
+        if let Some(awake) = &mut self.awake {
+            // Those who call from elsewhere have threads of their own to wake, and need the cores for them.
+            let is_from_beside = matches!(&message, Some(Message::Batch(batch)) if batch.is_from_beside());
+            awake.woken(is_from_beside && clock.monotonic().saturating_sub(begun) <= awake::SOON);
+        }
         message
     }
 

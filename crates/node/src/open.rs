@@ -6,10 +6,9 @@ use std::sync::Arc;
 use leasehold_core::{ClusterSecret, Journaled, LockTable, Settings};
 use leasehold_journal::{Claim, Directory, Journal, OpenError, Opened, Sighting, Witness, Writer};
 use leasehold_types::ids::random;
-use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
+use leasehold_types::{Awake, ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 use tokio::sync::mpsc;
 
-use crate::awake::Awake;
 use crate::desk::Desk;
 use crate::keepers::{Keepers, SnapshotStart, load_witness, store_witness};
 use crate::node::Node;
@@ -95,7 +94,7 @@ pub(crate) async fn make_ready(
     }
     shared.set_format(state.table().journaled());
     let turns = Turns::new(!limits.confirm_is_free);
-    let awake = Awake::new(limits.confirm_is_free);
+    let awake = limits.confirm_is_free.then(Awake::default);
     let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns, awake);
     desk.publish();
     Ok(Ready { desk, writer: opened.writer, keepers })

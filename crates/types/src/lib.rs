@@ -6,6 +6,7 @@
 //! Start at [`FencingToken`], [`ResourceName`] and [`LeaseId`]; every bound stands in [`limits`].
 
 mod access;
+mod awake;
 pub mod ids;
 pub mod limits;
 pub mod names;
@@ -14,6 +15,7 @@ pub mod token;
 mod words;
 
 pub use access::{CredentialId, InvalidCredentialId, InvalidScope, Scope};
+pub use awake::Awake;
 pub use ids::{ClusterId, Epoch, Generation, LeaseId, Nonce, SessionId, Slot};
 pub use names::{
     InvalidName, Labels, OwnerId, PrincipalName, RequestKey, ResourceKey, ResourceName, TenantName, prefix_of,

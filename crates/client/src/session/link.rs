@@ -9,6 +9,7 @@ use leasehold_proto::v1::answer::Outcome;
 use tonic::{Status, Streaming};
 use tracing::debug;
 
+use super::awake::Hearing;
 use super::outbound::Frames;
 use super::{SessionEnd, Shared};
 use crate::calls::{problem_of, trouble};
@@ -109,6 +110,7 @@ async fn talk(shared: &Arc<Shared>, endpoint: &Connections) -> Broken {
 async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patience: Duration) -> Broken {
     let jitter = clock::random();
     let look = (shared.ttl / 12).clamp(clock::LOOK / 5, Duration::from_secs(1));
+    let mut hearing = Hearing::new();
     loop {
         let now = clock::now();
         if shared.wire.oldest_flying().is_some_and(|sent| now.since(sent) > patience) {
@@ -123,7 +125,7 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
         let broken = tokio::select! {
             biased;
             () = tokio::time::sleep(nap) => None,
-            broken = hear(shared, &mut inbound) => Some(broken),
+            broken = hear(shared, &mut inbound, &mut hearing) => Some(broken),
         };
         if let Some(broken) = broken {
             return broken;
@@ -136,9 +138,10 @@ async fn listen(shared: &Shared, mut inbound: Streaming<pb::ServerFrame>, patien
 }
 
 /// Takes frames until the connection breaks. Cancel-safe: a frame is taken as soon as it is there.
-async fn hear(shared: &Shared, inbound: &mut Streaming<pb::ServerFrame>) -> Broken {
+async fn hear(shared: &Shared, inbound: &mut Streaming<pb::ServerFrame>, hearing: &mut Hearing) -> Broken {
     loop {
-        match inbound.message().await {
+        let callers = shared.wire.lock().places.len();
+        match hearing.wait_for(inbound.message(), callers).await {
             Ok(Some(frame)) => {
                 if let Err(broken) = take(shared, frame) {
                     return broken;

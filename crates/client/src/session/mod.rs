@@ -1,6 +1,7 @@
 //! A session: one liveness scope with one ttl, kept alive by one stream, for any number of leases.
 
 mod asking;
+mod awake;
 mod leases;
 mod link;
 mod outbound;

@@ -64,6 +64,11 @@ pub(super) struct Places {
 }
 
 impl Places {
+    /// How many have asked and have not taken their answer.
+    pub(super) fn len(&self) -> usize {
+        self.taken
+    }
+
     /// Gives the request its number and its place, and a look at the form in which it is sent.
     pub(super) fn ask(
         &mut self,
