@@ -104,6 +104,9 @@ fn event_of(
     }
 }
 
+/// Facts that are looked at together before they are applied.
+const AHEAD: usize = 32;
+
 /// Why and when a lease ends, and whether its lock delay opens.
 #[derive(Clone, Copy)]
 struct How {
@@ -145,9 +148,21 @@ impl Journaled {
     /// Applies these facts, and tells nobody what happened.
     pub fn replay_untold(&mut self, facts: &[Fact]) {
         let mut changes = Vec::new();
+        for facts in facts.chunks(AHEAD) {
+            self.look_ahead(facts);
+            for fact in facts {
+                self.apply(fact, &mut changes);
+                changes.clear();
+            }
+        }
+    }
+
+    /// See [`LeaseIds::look_ahead`].
+    fn look_ahead(&self, facts: &[Fact]) {
         for fact in facts {
-            self.apply(fact, &mut changes);
-            changes.clear();
+            if let Fact::Granted(granted) = fact {
+                self.lease_ids.look_ahead(granted.lease_id);
+            }
         }
     }
 

@@ -340,7 +340,7 @@ impl Session {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use leasehold_types::{ResourceName, limits};
 
     use super::*;
@@ -352,7 +352,7 @@ mod tests {
         assert!(size_of::<Rest>() <= 48, "{}", size_of::<Rest>());
     }
 
-    fn granted(token: u64, at: u64, sharing: Sharing, class: Class) -> Granted {
+    pub(crate) fn granted(token: u64, at: u64, sharing: Sharing, class: Class) -> Granted {
         let name = ResourceName::new("r").unwrap();
         Granted {
             lease_id: LeaseId::from_bytes([1; 16]),

@@ -69,6 +69,15 @@ impl LeaseIds {
         record.map(Known::of)
     }
 
+    /// This id is looked for soon. Where it stands is not in the processor's cache, and it takes long to fetch; but of many that
+    /// are looked at in advance, one right after the other, it fetches several at the same time.
+    pub(crate) fn look_ahead(&self, id: LeaseId) {
+        let head = head_of(number_of(&id));
+        if let Some(shard) = self.shards.get(shard_of(head)) {
+            shard.look_ahead(head);
+        }
+    }
+
     /// Notes what became of an id, and gives what was known of it. Its record is in the arenas already; the one before it, if any,
     /// still is.
     pub(crate) fn set(&mut self, id: LeaseId, known: Known, records: Records<'_>) -> Option<Known> {

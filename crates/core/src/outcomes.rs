@@ -15,6 +15,9 @@ use crate::reply::Holder;
 
 pub(crate) type EndedIx = Ix<EndedLease>;
 
+/// So many are looked at together before they are forgotten: about as many as a processor fetches at the same time.
+const AHEAD: u64 = 16;
+
 /// How a lease ended.
 #[derive(Clone, Debug)]
 pub(crate) struct EndedLease {
@@ -175,6 +178,19 @@ impl Outcomes {
         let kept = self.push(&tenant, self.count, what);
         if kept > limits::OUTCOMES_PER_TENANT {
             self.forget_oldest(&tenant, ids);
+            if self.count.is_multiple_of(AHEAD) {
+                self.look_ahead(&tenant, ids);
+            }
+        }
+    }
+
+    /// The next ones that are forgotten were not looked at for long.
+    fn look_ahead(&self, tenant: &TenantName, ids: &Ids<'_>) {
+        let next = self.order.get(tenant).into_iter().flat_map(|order| order.iter().take(AHEAD as usize));
+        for (_, what) in next {
+            if let Remembered::Lease(ix) = what {
+                ids.ids.look_ahead(self.leases.get(*ix).id);
+            }
         }
     }
 

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 
 use leasehold_types::{FencingToken, ResourceKey};
 
+use self::lately::Lately;
 use self::order::Order;
 use crate::arena::{Arena, Either, EitherIx, Ix};
 use crate::lease::{Lease, LeaseIx};
@@ -17,12 +18,14 @@ use crate::resource::{Delay, Full, Resource};
 
 mod bounds;
 mod key_hash;
+mod lately;
 mod order;
 
 /// See the module.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Resources {
     by_key: Order,
+    lately: Lately,
     full: Arena<Full>,
     /// Those with endings, by when they were last used: the oldest is forgotten first.
     recent: Recent,
@@ -88,7 +91,15 @@ impl Resources {
     }
 
     fn find(&self, sought: &ByKey<'_>, leases: &Arena<Lease>) -> Option<State> {
-        self.by_key.get(sought, self.records(leases))
+        let records = self.records(leases);
+        if let Some(state) = self.lately.get(sought.tag)
+            && records.key_of(state) == sought.key
+        {
+            return Some(state);
+        }
+        let state = self.by_key.get(sought, records)?;
+        self.lately.note(sought.tag, state);
+        Some(state)
     }
 
     fn look_at(&self, state: State) -> Resource<'_> {
@@ -107,7 +118,7 @@ impl Resources {
     pub(crate) fn add_holder(&mut self, ix: LeaseIx, leases: &Arena<Lease>) -> Option<ResourceKey> {
         let sought = ByKey::new(&leases.get(ix).resource);
         let Some(state) = self.find(&sought, leases) else {
-            self.by_key.insert(&sought, State::first(ix), Records { leases, full: &self.full });
+            self.insert(&sought, State::first(ix), leases);
             return None;
         };
         let full_ix = self.in_full(state, leases);
@@ -159,7 +170,7 @@ impl Resources {
             Some(state) => self.in_full(state, leases),
             None => {
                 let ix = self.full.insert(Full::new(key.clone(), None));
-                self.by_key.insert(&sought, State::second(ix), Records { leases, full: &self.full });
+                self.insert(&sought, State::second(ix), leases);
                 ix
             }
         };
@@ -187,7 +198,7 @@ impl Resources {
             Either::First(holder) => {
                 let key = &leases.get(holder).resource;
                 let ix = self.full.insert(Full::new(key.clone(), Some(holder)));
-                self.by_key.replace(key, state, State::second(ix));
+                self.replace(key, state, State::second(ix));
                 ix
             }
         }
@@ -199,11 +210,27 @@ impl Resources {
         if full.has_past() || full.used > 0 || !full.others.is_empty() {
             return;
         }
-        match full.first {
-            Some(only) => self.by_key.replace(&full.key, State::second(ix), State::first(only)),
-            None => self.by_key.remove(&full.key, State::second(ix)),
+        let (key, only) = (full.key.clone(), full.first);
+        match only {
+            Some(only) => self.replace(&key, State::second(ix), State::first(only)),
+            None => {
+                self.by_key.remove(&key, State::second(ix));
+                self.lately.change(key_hash::tag(&key), State::second(ix), None);
+            }
         }
         self.full.remove(ix);
+    }
+
+    /// Adds a resource that is not known.
+    fn insert(&mut self, sought: &ByKey<'_>, state: State, leases: &Arena<Lease>) {
+        self.by_key.insert(sought, state, Records { leases, full: &self.full });
+        self.lately.begin(sought.tag, state);
+    }
+
+    /// Changes the state of a known resource.
+    fn replace(&mut self, key: &ResourceKey, from: State, to: State) {
+        self.by_key.replace(key, from, to);
+        self.lately.change(key_hash::tag(key), from, Some(to));
     }
 }
 
@@ -231,6 +258,98 @@ impl<'a> Records<'a> {
         match state.get() {
             Either::First(ix) => &self.leases.get(ix).resource,
             Either::Second(ix) => &self.full.get(ix).key,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use leasehold_types::{Class, EndReason, ResourceName, TenantName, WallTime};
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::command::Sharing;
+    use crate::lease::tests::granted;
+    use crate::resource::Closes;
+
+    const NAMES: usize = 12;
+
+    #[derive(Clone, Copy, Debug)]
+    enum Step {
+        Hold,
+        End,
+        Delay,
+        EndDelay,
+        Forget,
+        Look,
+    }
+
+    fn any_step() -> impl Strategy<Value = (Step, usize)> {
+        let step = prop::sample::select(vec![
+            Step::Hold,
+            Step::End,
+            Step::Delay,
+            Step::EndDelay,
+            Step::Forget,
+            Step::Look,
+        ]);
+        (step, 0..NAMES)
+    }
+
+    fn key(number: usize) -> ResourceKey {
+        let name = ResourceName::new(&format!("lock/{number}")).expect("a name");
+        ResourceKey::new(&TenantName::default_tenant(), &name)
+    }
+
+    proptest! {
+        /// There are fewer places for what was found lately than names: they push each other out.
+        #[test]
+        fn what_was_found_lately_is_what_the_order_has(steps in prop::collection::vec(any_step(), 0..200)) {
+            let (mut resources, mut leases) = (Resources::default(), Arena::<Lease>::default());
+            let mut held: [Option<LeaseIx>; NAMES] = [None; NAMES];
+            let mut delayed = [false; NAMES];
+            let granted = granted(1, 0, Sharing::Exclusive, Class::Correctness);
+            let token = granted.token;
+            for (used, (step, number)) in (1..).zip(steps) {
+                let key = key(number);
+                let is_known = |resources: &Resources| resources.get(&key, &leases).is_some();
+                match (step, held[number]) {
+                    (Step::Hold, None) => {
+                        let ix = leases.insert(Lease::new(&granted, None));
+                        leases.get_mut(ix).resource = key;
+                        if let Some(known) = resources.add_holder(ix, &leases) {
+                            leases.get_mut(ix).resource = known;
+                        }
+                        held[number] = Some(ix);
+                    }
+                    (Step::End, Some(ix)) => {
+                        let (owner, reason, at) = (granted.owner.clone(), EndReason::Released, WallTime(0));
+                        let ending = Ending { owner, token, reason, max_hold: false, at };
+                        resources.end_holder(ix, &leases, ending, used);
+                        leases.remove(ix);
+                        held[number] = None;
+                    }
+                    (Step::Delay, _) if !delayed[number] && is_known(&resources) => {
+                        resources.add_delay(&key, Delay { token, closes: Closes::All, ms: 1 }, &leases);
+                        delayed[number] = true;
+                    }
+                    (Step::EndDelay, _) if delayed[number] => {
+                        resources.remove_delay(&key, token, &leases);
+                        delayed[number] = false;
+                    }
+                    (Step::Forget, _) => resources.forget_oldest(),
+                    (Step::Look, _) => drop(is_known(&resources)),
+                    _ => {}
+                }
+                for number in 0..NAMES {
+                    let (key, records) = (self::key(number), resources.records(&leases));
+                    let sought = ByKey::new(&key);
+                    let lately = resources.lately.get(sought.tag);
+                    if let Some(lately) = lately.filter(|state| *records.key_of(*state) == key) {
+                        prop_assert_eq!(resources.by_key.get(&sought, records), Some(lately), "{}", number);
+                    }
+                }
+            }
         }
     }
 }

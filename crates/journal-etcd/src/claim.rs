@@ -9,6 +9,7 @@ use leasehold_journal::{Batch, BatchId, Claim, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Slot, ids};
 
 use crate::client::{Client, Trouble};
+use crate::grpc::BROKEN;
 use crate::keys::Keys;
 use crate::proto::{RangeRequest, TxnRequest, delete, get, is, is_missing, put};
 use crate::writer;
@@ -37,7 +38,7 @@ pub(crate) fn refuse(trouble: Trouble) -> OpenError {
 
 /// Whether somebody took the connection and then did not speak as etcd does.
 fn is_garbled(words: &str) -> bool {
-    words.contains("transport error") && !words.contains("tcp connect error")
+    words.contains(BROKEN)
 }
 
 /// Checks the version, and warns when nobody compacts the history, which would fill etcd's quota.

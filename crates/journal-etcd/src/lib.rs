@@ -13,6 +13,7 @@ mod claim;
 mod client;
 mod config;
 mod fill;
+mod grpc;
 mod keys;
 mod proto;
 mod reader;

@@ -2,17 +2,15 @@
 
 use std::future::Future;
 use std::io;
-use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use leasehold_journal::remote::tls::{self, ClientConfig};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::config::{InvalidConfig, TlsFiles};
 
@@ -23,45 +21,20 @@ pub(crate) struct Tls(Option<Arc<ClientConfig>>);
 impl Tls {
     /// Reads the files.
     pub(crate) fn new(files: Option<&TlsFiles>) -> Result<Self, InvalidConfig> {
-        files.map(client_config).transpose().map(|config| Self(config.map(Arc::new)))
+        let config = files.map(client_config).transpose().map_err(InvalidConfig)?;
+        Ok(Self(config.map(Arc::new)))
     }
 }
 
-fn client_config(files: &TlsFiles) -> Result<ClientConfig, InvalidConfig> {
-    let provider = Arc::new(crypto::ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| InvalidConfig(error.to_string()))?
-        .with_root_certificates(roots(files.roots.as_deref())?);
-    let (Some(certificate), Some(key)) = (&files.certificate, &files.key) else {
-        return Ok(builder.with_no_client_auth());
-    };
-    let key_der = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
-    builder
-        .with_client_auth_cert(certificates(certificate)?, key_der)
-        .map_err(|error| unreadable(certificate, &error))
-}
-
-fn roots(file: Option<&Path>) -> Result<RootCertStore, InvalidConfig> {
-    let mut store = RootCertStore::empty();
-    let found = match file {
-        Some(file) => certificates(file)?,
+fn client_config(files: &TlsFiles) -> Result<ClientConfig, String> {
+    let trusted = match files.roots.as_deref() {
+        Some(file) => tls::certificates(file)?,
         None => rustls_native_certs::load_native_certs().certs,
     };
-    store.add_parsable_certificates(found);
-    if store.is_empty() {
-        return Err(InvalidConfig("no certificate to trust: give `sslrootcert`".to_owned()));
+    if trusted.is_empty() {
+        return Err("no certificate to trust: give `sslrootcert`".to_owned());
     }
-    Ok(store)
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, InvalidConfig> {
-    let parsed = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(file, &error))?;
-    parsed.collect::<Result<_, _>>().map_err(|error| unreadable(file, &error))
-}
-
-fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> InvalidConfig {
-    InvalidConfig(format!("{}: {error}", file.display()))
+    tls::client_config(trusted, files.certificate.as_deref().zip(files.key.as_deref()))
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> MakeTlsConnect<S> for Tls {

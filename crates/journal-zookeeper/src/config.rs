@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use leasehold_journal::remote;
+use leasehold_journal::remote::tls::ClientConfig;
 use percent_encoding::percent_decode_str;
-use tokio_rustls::rustls::ClientConfig;
 
 use crate::tunnel::TlsFiles;
 

@@ -5,17 +5,16 @@ use std::fs;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use leasehold_journal::remote::is_of_certificates;
+use leasehold_journal::remote::tls::{self, ClientConfig};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::pki_types::ServerName;
 
 use crate::config::InvalidConfig;
 
@@ -37,32 +36,14 @@ impl TlsFiles {
             let none = self.cert.is_none() && self.key.is_none();
             return if none { Ok(None) } else { Err(InvalidConfig("TLS needs `tls_ca`".to_owned())) };
         };
-        let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(certificates(ca)?);
-        let builder = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| InvalidConfig(error.to_string()))?
-            .with_root_certificates(roots);
-        let config = match (&self.cert, &self.key) {
-            (None, None) => builder.with_no_client_auth(),
-            (Some(cert), Some(key)) => {
-                let der = PrivateKeyDer::from_pem_file(key).map_err(|error| unreadable(key, &error))?;
-                let ours = builder.with_client_auth_cert(certificates(cert)?, der);
-                ours.map_err(|error| unreadable(cert, &error))?
-            }
+        let ours = match (&self.cert, &self.key) {
+            (None, None) => None,
+            (Some(cert), Some(key)) => Some((cert.as_path(), key.as_path())),
             _ => return Err(InvalidConfig("`tls_cert` and `tls_key` belong together".to_owned())),
         };
-        Ok(Some(Arc::new(config)))
+        let config = tls::certificates(ca).and_then(|trusted| tls::client_config(trusted, ours));
+        config.map(|config| Some(Arc::new(config))).map_err(InvalidConfig)
     }
-}
-
-fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, InvalidConfig> {
-    let parsed = CertificateDer::pem_file_iter(file).map_err(|error| unreadable(file, &error))?;
-    parsed.collect::<Result<_, _>>().map_err(|error| unreadable(file, &error))
-}
-
-fn unreadable(file: &Path, error: &dyn std::fmt::Display) -> InvalidConfig {
-    InvalidConfig(format!("{}: {error}", file.display()))
 }
 
 /// One tunnel for each server; they end when this is dropped.

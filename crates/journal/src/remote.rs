@@ -11,6 +11,8 @@ mod marks;
 mod own_tail;
 pub mod record;
 mod snapshots;
+#[cfg(feature = "tls")]
+pub mod tls;
 
 pub use chunks::{ChunkCheck, StoredChunks, missing_chunk};
 pub use damage::{Damage, find_damage};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use leasehold_core::{ClusterSecret, Journaled, LockTable, Settings};
 use leasehold_journal::{Claim, Directory, Journal, OpenError, Opened, Sighting, Witness, Writer};
 use leasehold_types::ids::random;
-use leasehold_types::{Awake, ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
+use leasehold_types::{ClusterId, Epoch, FencingToken, Generation, Nonce, Slot};
 use tokio::sync::mpsc;
 
 use crate::desk::Desk;
@@ -17,7 +17,7 @@ use crate::shared::{Identity, Shared};
 use crate::state::State;
 use crate::turns::Turns;
 use crate::warm::Warm;
-use crate::{NodeConfig, SharedJournal, StartError};
+use crate::{NodeConfig, SharedJournal, StartError, awake};
 
 /// A node that has lived so often since the last snapshot ends its lives before it has made the next: a crash loop.
 const CRASH_LOOP: usize = 4;
@@ -94,8 +94,7 @@ pub(crate) async fn make_ready(
     }
     shared.set_format(state.table().journaled());
     let turns = Turns::new(!limits.confirm_is_free);
-    let awake = limits.confirm_is_free.then(Awake::default);
-    let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns, awake);
+    let mut desk = Desk::new(state, shared, inbox, time, config.queue, turns, awake::over(&limits));
     desk.publish();
     Ok(Ready { desk, writer: opened.writer, keepers })
 }

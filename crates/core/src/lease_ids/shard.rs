@@ -90,6 +90,11 @@ impl Shard {
         self.len > 0 && self.is_full(self.bucket_of(head))
     }
 
+    /// Looks at the bucket of this head without a need for it, so that it is in the processor's cache soon.
+    pub(super) fn look_ahead(&self, head: u32) {
+        std::hint::black_box(self.buckets.get(self.bucket_of(head)).map(|bucket| bucket.heads[0]));
+    }
+
     /// The entry with this head that is meant.
     pub(super) fn find(&self, head: u32, is_meant: impl Fn(Entry) -> bool) -> Option<Entry> {
         let bucket = self.buckets.get(self.bucket_of(head))?;

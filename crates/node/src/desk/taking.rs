@@ -101,6 +101,7 @@ impl Desk {
         }
         self.shared.taken(batch.len());
         let (calls, mailbox) = batch.take();
+        self.state.table().look_ahead(calls.iter().map(|(_, call, _)| &call.command));
         for (number, call, trail) in calls {
             let ticket = self.next_ticket();
             self.decide(ticket, call, Back::Lane(Place::new(Arc::clone(&mailbox), number)), trail);
