@@ -69,7 +69,11 @@ impl Link {
     fn suffer(&self, fault: Fault, bytes: &[u8], shared: &Shared) -> bool {
         match fault {
             Fault::CutBefore => return self.cut_here(),
-            Fault::CutAfter => return self.forward(bytes) && self.cut_here(),
+            Fault::CutAfter => {
+                // The answer may be here before the cut is made.
+                self.lose_answer.store(true, Ordering::SeqCst);
+                return self.forward(bytes) && self.cut_here();
+            }
             Fault::LoseAnswer => self.lose_answer.store(true, Ordering::SeqCst),
             Fault::HoldRequest(time) => shared.wait(time),
             Fault::HoldAnswer(time) => self.hold_answer_ms.store(millis(time), Ordering::SeqCst),
