@@ -56,6 +56,14 @@ impl Resources {
         self.wanted_within(None, |_| true, Resource::has_past, leases)
     }
 
+    /// Those with lock delays that are open.
+    pub(crate) fn with_delays<'a>(
+        &'a self,
+        leases: &'a Arena<Lease>,
+    ) -> impl Iterator<Item = (&'a ResourceKey, Resource<'a>)> {
+        self.wanted_within(None, |_| true, |resource| !resource.delays().is_empty(), leases)
+    }
+
     /// Those that are held, from this key on, as long as keys are within what is asked for.
     pub(crate) fn held_within<'a, R: Fn(&ResourceKey) -> bool + Copy + 'a>(
         &'a self,

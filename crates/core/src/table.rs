@@ -180,7 +180,7 @@ impl LockTable {
         let open: Vec<_> = self
             .journaled
             .resources
-            .iter(&self.journaled.leases)
+            .with_delays(&self.journaled.leases)
             .flat_map(|(key, resource)| resource.delays().iter().map(move |delay| (key.clone(), *delay)))
             .collect();
         for (resource, delay) in open {
