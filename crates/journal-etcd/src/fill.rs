@@ -112,10 +112,10 @@ impl Filling for Fill<'_> {
                 self.write_slots(std::mem::take(&mut puts), tail).await?;
                 bytes = 0;
             }
-            let value = encode_slot(&committed.batch, committed.epoch, committed.hash);
+            let value = encode_slot(&committed.batch, committed.epoch, committed.hash());
             puts.push(put(&self.keys.slot(committed.batch.slot), value));
             bytes += size;
-            tail = Tail { slot: committed.batch.slot, hash: committed.hash };
+            tail = committed.tail();
         }
         self.write_slots(puts, tail).await?;
         Ok(tail)

@@ -62,7 +62,7 @@ fn head_of(row: &Row) -> Option<Head> {
     })
 }
 
-/// A slot of a row of [`sql::SLOTS`], or `None` when a column is damaged.
+/// A slot of a row of [`sql::SLOTS`], or `None` when it is damaged.
 fn committed_of(row: &Row) -> Option<Committed> {
     let batch = Batch {
         slot: row::slot(row, 2),
@@ -70,7 +70,7 @@ fn committed_of(row: &Row) -> Option<Committed> {
         prev_hash: row::hash(row, 5)?,
         body: row::body(row, 7),
     };
-    Some(Committed { batch, epoch: Epoch(row::counter(row, 3)), hash: row::hash(row, 6)? })
+    Committed::checked(batch, Epoch(row::counter(row, 3)), row::hash(row, 6)?)
 }
 
 #[async_trait]
@@ -124,12 +124,8 @@ impl Reader for PostgresReader {
         if from > tail {
             return Ok(Slots::Found(Vec::new()));
         }
-        if first.get::<_, Option<i64>>(2).is_none() {
-            return Err(damaged_slot(from, "it is before the tail but cannot be read"));
-        }
-        let found: Option<Vec<_>> = rows.iter().map(committed_of).collect();
-        let found =
-            found.ok_or_else(|| damaged_slot(from, "a column here or after it has a wrong length"))?;
+        let is_there = |row: &&Row| row.get::<_, Option<i64>>(2).is_some();
+        let found = rows.iter().take_while(is_there).map_while(committed_of).collect();
         whole_prefix(from, found).map(Slots::Found)
     }
 

@@ -51,9 +51,9 @@ impl Fill<'_> {
     /// Stores some slots; the tail after them.
     async fn some_slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
         let last = found.last().expect("a part of a list is not empty");
-        let tail = Tail { slot: last.batch.slot, hash: last.hash };
+        let tail = last.tail();
         let bytes =
-            |one: &Committed| (keys::slot(one.batch.slot), encode_slot(&one.batch, one.epoch, one.hash));
+            |one: &Committed| (keys::slot(one.batch.slot), encode_slot(&one.batch, one.epoch, one.hash()));
         let mut set: Vec<_> = found.iter().map(bytes).collect();
         set.push((Field::head(TAIL), encode_tail(tail)));
         self.write(set).await?;

@@ -143,7 +143,7 @@ impl<'a> Target<'a> {
             return Err(io::Error::other("a batch is larger than a segment"));
         }
         self.active.write(committed, &mut self.buffer)?;
-        self.tail = Tail { slot: committed.batch.slot, hash: committed.hash };
+        self.tail = committed.tail();
         Ok(())
     }
 }

@@ -4,7 +4,7 @@
 //! sectors, and whatever else does not check is damage. The checksum also covers where the sector belongs, so that a
 //! right sector in a wrong place is damage too.
 
-use leasehold_journal::{Batch, BatchId, Committed, Hash, chain};
+use leasehold_journal::{Batch, BatchId, Committed, Hash};
 use leasehold_types::{ClusterId, Epoch, Slot};
 
 /// Size of a sector: the smallest unit that disks write atomically.
@@ -92,13 +92,13 @@ pub(crate) fn push(out: &mut Vec<u8>, salt: Salt, number: u64, index: u16, slot:
 
 /// The sectors of a committed batch that begins at sector `first`.
 pub(crate) fn encode(out: &mut Vec<u8>, salt: Salt, first: u64, committed: &Committed) {
-    let Committed { batch, epoch, hash } = committed;
+    let Committed { batch, epoch, .. } = committed;
     let mut stream = Vec::with_capacity(BATCH_HEADER + batch.body.len());
     stream.extend_from_slice(&epoch.0.to_le_bytes());
     stream.extend_from_slice(&batch.id.0.to_le_bytes());
     let len = u32::try_from(batch.body.len()).expect("a body is below the limit");
     stream.extend_from_slice(&len.to_le_bytes());
-    stream.extend_from_slice(&hash.0);
+    stream.extend_from_slice(&committed.hash().0);
     stream.extend_from_slice(&batch.body);
     for (index, payload) in stream.chunks(PAYLOAD).enumerate() {
         let index = u16::try_from(index).expect("a body is below the limit");
@@ -119,9 +119,10 @@ pub(crate) fn decode(stream: &bytes::Bytes, slot: Slot, prev_hash: Hash) -> Opti
     let id = BatchId(u128::from_le_bytes(header[8..24].try_into().ok()?));
     let hash = Hash(header[28..60].try_into().ok()?);
     let body = stream.slice(BATCH_HEADER..);
-    let batch = Batch { slot, id, prev_hash, body };
-    let whole = batch.body.len() == u32_at(header, 24) as usize && chain(&batch, epoch) == hash;
-    whole.then_some(Committed { batch, epoch, hash })
+    if body.len() != u32_at(header, 24) as usize {
+        return None;
+    }
+    Committed::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
 }
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -147,8 +148,7 @@ mod tests {
             prev_hash: Hash([1; 32]),
             body: bytes::Bytes::from(vec![0xEE; len]),
         };
-        let hash = chain(&batch, Epoch(3));
-        Committed { batch, epoch: Epoch(3), hash }
+        Committed::new(batch, Epoch(3))
     }
 
     #[test]

@@ -180,7 +180,7 @@ impl Scanner {
             return Ok(Step::Corrupt { sector: first, detail: "the batch does not follow the hash chain" });
         };
         self.next = first + sectors as u64;
-        self.tail = Tail { slot, hash: committed.hash };
+        self.tail = Tail { slot, hash: committed.hash() };
         Ok(Step::Batch { committed, first })
     }
 

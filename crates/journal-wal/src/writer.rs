@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_journal::{
-    Batch, Committed, Confirmation, Head, Limits, Outcome, Reader, Room, Slots, Tail, Writer, chain,
+    Batch, Committed, Confirmation, Head, Limits, Outcome, Reader, Room, Slots, Tail, Writer,
 };
 use leasehold_types::{Epoch, Slot};
 
@@ -103,15 +103,14 @@ impl WalWriter {
             Err(NoPlace::Full(reason)) => return Outcome::Unknown(format!("disk full: {reason}")),
             Err(NoPlace::Broken(error)) => return self.broken("taking a segment into use", &error),
         }
-        let hash = chain(batch, self.epoch);
-        let committed = Committed { batch: batch.clone(), epoch: self.epoch, hash };
+        let committed = Committed::new(batch.clone(), self.epoch);
         if let Err(error) = self.active.write(&committed, &mut self.buffer) {
             return self.broken("write", &error);
         }
         if let Err(error) = self.active.file.sync() {
             return self.broken("sync", &error);
         }
-        self.tail = Tail { slot: batch.slot, hash };
+        self.tail = committed.tail();
         self.last = Some(committed.batch);
         self.core.note_active(self.active.bytes(), self.active.bytes_left());
         let recovering = {

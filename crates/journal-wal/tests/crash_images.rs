@@ -6,7 +6,7 @@ mod kit;
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use kit::{Random, append, install, is_suffix, now, open, read_all, tail_of, tiny};
+use kit::{Random, append, install, is_suffix, now, open, read_all, tiny};
 use leasehold_journal::{Committed, Opened, Outcome, Tail};
 use leasehold_journal_wal::disk::{Fault, MemoryDisk};
 use leasehold_types::Slot;
@@ -31,7 +31,7 @@ struct Truth {
 
 impl Truth {
     fn tail(&self) -> Tail {
-        self.acknowledged.last().map_or(Tail::default(), tail_of)
+        self.acknowledged.last().map_or(Tail::default(), Committed::tail)
     }
 
     /// Takes a random step; false when the disk has stopped.
@@ -57,7 +57,7 @@ impl Truth {
     fn snapshot(&mut self, opened: &mut Opened, random: &mut Random) -> bool {
         let oldest = self.snapshot.map_or(1, |(at, _)| at.slot.0);
         let slot = oldest + random.below(self.acknowledged.len() as u64 - oldest + 1);
-        let at = tail_of(&self.acknowledged[usize::try_from(slot - 1).unwrap()]);
+        let at = self.acknowledged[usize::try_from(slot - 1).unwrap()].tail();
         let fill = random.next().to_le_bytes()[0];
         let keep_from = Slot(slot.saturating_sub(random.below(4)));
         match install(opened, at, &[&[fill; 700], &[fill; 30]], keep_from) {

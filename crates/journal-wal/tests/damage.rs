@@ -4,7 +4,7 @@
 
 mod kit;
 
-use kit::{append_all, claim, install, is_suffix, journal, now, open, read_all, recovering, tail_of, tiny};
+use kit::{append_all, claim, install, is_suffix, journal, now, open, read_all, recovering, tiny};
 use leasehold_journal::{
     Claim, Committed, ImportError, Journal, MemoryJournal, OpenError, Opened, Outcome, Tail,
 };
@@ -18,12 +18,12 @@ fn written(snapshot: bool) -> (MemoryDisk, Vec<Committed>) {
     let disk = MemoryDisk::new();
     let mut opened = open(&disk, &tiny()).unwrap();
     let mut all = append_all(&mut opened, Tail::default(), 8, 300);
-    all.extend(append_all(&mut opened, tail_of(&all[7]), 3, 1_200));
+    all.extend(append_all(&mut opened, all[7].tail(), 3, 1_200));
     if snapshot {
-        let at = tail_of(&all[8]);
+        let at = all[8].tail();
         assert_eq!(install(&mut opened, at, &[b"one", b"two"], Slot(8)), Outcome::Committed);
     }
-    all.extend(append_all(&mut opened, tail_of(&all[10]), 5, 700));
+    all.extend(append_all(&mut opened, all[10].tail(), 5, 700));
     drop(opened);
     (disk.process_end(), all)
 }
@@ -95,7 +95,7 @@ fn a_lost_sector_of_an_acknowledged_batch_is_refused() {
                     refused += 1;
                 }
                 // Zero sectors at the very end are what an unfinished write leaves; only the witness knows better.
-                Ok(opened) => assert_eq!(opened.tail, tail_of(&all[all.len() - 2])),
+                Ok(opened) => assert_eq!(opened.tail, all[all.len() - 2].tail()),
                 Err(other) => panic!("{other}"),
             }
         }
@@ -166,7 +166,7 @@ fn recover_goes_on_without_a_damaged_snapshot_only_if_the_log_is_complete() {
     let disk = MemoryDisk::new();
     let mut opened = open(&disk, &tiny()).unwrap();
     let all = append_all(&mut opened, Tail::default(), 4, 100);
-    assert_eq!(install(&mut opened, tail_of(&all[2]), &[b"state"], Slot(1)), Outcome::Committed);
+    assert_eq!(install(&mut opened, all[2].tail(), &[b"state"], Slot(1)), Outcome::Committed);
     drop(opened);
     disk.flip("snapshot", 80, 1);
     let mut opened = recover(&disk);
@@ -185,7 +185,7 @@ fn recover_finds_the_cluster_of_a_lost_identity() {
     let (disk, all) = written(false);
     disk.remove("identity").unwrap();
     let opened = recover(&disk);
-    assert_eq!((opened.cluster, opened.tail), (claim().new_cluster, tail_of(all.last().unwrap())));
+    assert_eq!((opened.cluster, opened.tail), (claim().new_cluster, all.last().unwrap().tail()));
     assert!(opened.epoch > all[0].epoch);
 }
 
@@ -209,7 +209,7 @@ fn recover_is_safe_against_a_stop_at_any_step() {
         assert!(lawful, "step {step}: {refused:?}");
         let opened = recover(&image);
         let kept = usize::try_from(opened.tail.slot.0).unwrap();
-        assert_eq!(opened.tail, tail_of(&all[kept - 1]), "step {step}");
+        assert_eq!(opened.tail, all[kept - 1].tail(), "step {step}");
         assert!(image.names().unwrap().iter().any(|name| name.starts_with("damaged-")), "step {step}");
         if finished {
             return;
@@ -228,8 +228,8 @@ fn a_copied_directory_is_refused_until_recover() {
         other => panic!("{other:?}"),
     }
     let mut opened = recover(&copy);
-    assert_eq!(opened.tail, tail_of(all.last().unwrap()));
-    append_all(&mut opened, tail_of(all.last().unwrap()), 1, 10);
+    assert_eq!(opened.tail, all.last().unwrap().tail());
+    append_all(&mut opened, all.last().unwrap().tail(), 1, 10);
     drop(opened);
     assert!(open(&copy, &tiny()).is_ok(), "recovered for good");
     assert!(open(&disk, &tiny()).is_ok(), "the original is untouched");
@@ -262,12 +262,12 @@ fn an_import_that_was_not_finished_is_refused() {
             Ok(opened) if opened.tail == Tail::default() => assert!(filled.is_err(), "step {step}"),
             Err(OpenError::Regressed(_)) => {
                 let recovered = recover(&image);
-                assert_eq!(recovered.tail, tail_of(all.last().unwrap()), "step {step}");
+                assert_eq!(recovered.tail, all.last().unwrap().tail(), "step {step}");
             }
             Err(OpenError::Corrupt { detail, .. }) => {
                 assert!(detail.contains("restore again"), "{detail}");
                 let again = now(journal(&image, &tiny()).import(opened.reader.as_mut()));
-                assert_eq!(again, Ok(tail_of(all.last().unwrap())), "step {step}");
+                assert_eq!(again, Ok(all.last().unwrap().tail()), "step {step}");
             }
             other => panic!("step {step}: {other:?}"),
         }

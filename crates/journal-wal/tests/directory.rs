@@ -7,9 +7,9 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use kit::{append, append_all, claim, install, now, read_all, recovering, tail_of};
+use kit::{append, append_all, claim, install, now, read_all, recovering};
 use leasehold_journal::archive::{Archive, write_archive};
-use leasehold_journal::{Journal, OpenError, Opened, Outcome, Room, Tail};
+use leasehold_journal::{Committed, Journal, OpenError, Opened, Outcome, Room, Tail};
 use leasehold_journal_wal::disk::MemoryDisk;
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_types::Slot;
@@ -39,14 +39,14 @@ fn many_segments_are_made_and_deleted_by_the_thread() {
     let mut opened = open(&journal);
     let mut all = append_all(&mut opened, Tail::default(), 200, 3_000);
     assert!(fs::metadata(dir.path().join("segment-0000000005")).is_ok());
-    let tail = tail_of(all.last().unwrap());
+    let tail = all.last().unwrap().tail();
     assert_eq!(install(&mut opened, tail, &[b"state"], Slot(150)), Outcome::Committed);
     all.extend(append_all(&mut opened, tail, 60, 3_000));
     assert_eq!(read_all(opened.reader.as_mut()), all[149..]);
     drop(opened); // waits for the thread
     assert!(fs::metadata(dir.path().join("segment-0000000001")).is_err(), "truncated segments are deleted");
     let mut opened = open(&journal);
-    assert_eq!(opened.tail, tail_of(all.last().unwrap()));
+    assert_eq!(opened.tail, all.last().unwrap().tail());
     assert_eq!(read_all(opened.reader.as_mut()), all[149..]);
 }
 
@@ -73,7 +73,7 @@ fn a_directory_copied_back_is_refused_until_recover() {
     drop(opened);
     copy_dir(&live, &backup);
     let mut opened = open(&at(&live));
-    append_all(&mut opened, tail_of(&first[4]), 5, 100);
+    append_all(&mut opened, first[4].tail(), 5, 100);
     drop(opened);
 
     // Once as a new directory, once file by file into the old one.
@@ -82,7 +82,7 @@ fn a_directory_copied_back_is_refused_until_recover() {
     assert!(matches!(now(at(&live).open(claim())), Err(OpenError::Regressed(_))));
     let mut opened = now(at(&live).open(recovering())).unwrap();
     assert!(opened.loss.as_ref().unwrap().contains("copy"), "{:?}", opened.loss);
-    append_all(&mut opened, tail_of(&first[4]), 1, 100);
+    append_all(&mut opened, first[4].tail(), 1, 100);
     drop(opened);
     drop(open(&at(&live)));
     for entry in fs::read_dir(&backup).unwrap() {
@@ -110,10 +110,10 @@ fn a_reader_from_outside_sees_everything_committed_beside_a_live_writer() {
     let mut reader = now(outside.reader()).unwrap();
     let mut all = Vec::new();
     for count in [1, 0, 1, 40] {
-        let tail = all.last().map_or(Tail::default(), tail_of);
+        let tail = all.last().map_or(Tail::default(), Committed::tail);
         all.extend(append_all(&mut opened, tail, count, 2_000));
         assert_eq!(read_all(reader.as_mut()), all);
-        assert_eq!(now(reader.head()).unwrap().tail, tail_of(all.last().unwrap()));
+        assert_eq!(now(reader.head()).unwrap().tail, all.last().unwrap().tail());
     }
     drop(opened);
     assert_eq!(read_all(reader.as_mut()), all);
@@ -125,11 +125,11 @@ fn a_backup_beside_a_live_writer_is_restored_into_an_empty_directory() {
     let (old, new, file) = (dir.path().join("old"), dir.path().join("new"), dir.path().join("backup"));
     let mut opened = open(&at(&old));
     let mut all = append_all(&mut opened, Tail::default(), 50, 1_000);
-    assert_eq!(install(&mut opened, tail_of(&all[29]), &[b"state", b"of it"], Slot(20)), Outcome::Committed);
-    all.extend(append_all(&mut opened, tail_of(&all[49]), 30, 1_000));
+    assert_eq!(install(&mut opened, all[29].tail(), &[b"state", b"of it"], Slot(20)), Outcome::Committed);
+    all.extend(append_all(&mut opened, all[49].tail(), 30, 1_000));
     let mut reader = now(at(&old).reader()).unwrap();
     let summary = now(write_archive(reader.as_mut(), &file)).unwrap();
-    assert_eq!((summary.tail, summary.snapshot), (tail_of(&all[79]), Slot(30)));
+    assert_eq!((summary.tail, summary.snapshot), (all[79].tail(), Slot(30)));
 
     let restored = at(&new);
     assert_eq!(now(restored.import(&mut Archive::open(&file).unwrap())), Ok(summary.tail));
@@ -155,7 +155,7 @@ fn the_thread_notices_a_full_disk_and_that_there_is_room_again() {
     let grow = |opened: &mut Opened, tail: &mut Tail| {
         let (outcome, committed) = append(opened, *tail, vec![5; 8_000]);
         if outcome == Outcome::Committed {
-            *tail = tail_of(&committed);
+            *tail = committed.tail();
         }
         outcome
     };

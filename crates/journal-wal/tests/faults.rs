@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use kit::{append, append_all, batch, claim, install, is_suffix, now, open, read_all, tail_of, tiny};
+use kit::{append, append_all, batch, claim, install, is_suffix, now, open, read_all, tiny};
 use leasehold_journal::{
     Committed, Confirmation, Directory, Journal as _, Opened, Outcome, Room, Tail, chain,
 };
@@ -23,7 +23,7 @@ fn script(disk: &MemoryDisk) -> (Vec<Committed>, Option<Committed>, Option<Outco
     let mut all: Vec<Committed> = Vec::new();
     let Ok(mut opened) = open(disk, &tiny()) else { return (all, None, None) };
     for number in 0..24_u8 {
-        let tail = all.last().map_or(Tail::default(), tail_of);
+        let tail = all.last().map_or(Tail::default(), Committed::tail);
         let (outcome, committed) = append(&mut opened, tail, vec![number; 150 * usize::from(number % 7)]);
         if outcome != Outcome::Committed {
             let ops = disk.ops().len();
@@ -38,7 +38,7 @@ fn script(disk: &MemoryDisk) -> (Vec<Committed>, Option<Committed>, Option<Outco
         }
         all.push(committed);
         if number == 14 {
-            let at = tail_of(&all[11]);
+            let at = all[11].tail();
             if let Outcome::Failed(reason) = install(&mut opened, at, &[&[3; 900]], Slot(9)) {
                 let outcome = Some(Outcome::Failed(reason));
                 return (all, None, outcome);
@@ -55,7 +55,7 @@ fn check(disk: &MemoryDisk, all: &[Committed], in_doubt: Option<&Committed>, wha
     if opened.tail.slot > expected.last().map_or(Slot(0), |last| last.batch.slot) {
         expected.push(in_doubt.unwrap_or_else(|| panic!("{what}: more than was written")).clone());
     }
-    assert_eq!(opened.tail, expected.last().map_or(Tail::default(), tail_of), "{what}");
+    assert_eq!(opened.tail, expected.last().map_or(Tail::default(), Committed::tail), "{what}");
     assert!(is_suffix(&read, &expected), "{what}");
     let tail = opened.tail;
     append_all(&mut opened, tail, 3, 500);
@@ -112,14 +112,14 @@ fn a_full_disk_takes_endings_refuses_more_and_recovers() {
     let mut all = append_all(&mut opened, Tail::default(), 3, 1_000);
     disk.set_capacity(Some(disk.used()));
     while opened.writer.room() == Room::Plenty {
-        let tail = tail_of(all.last().unwrap());
+        let tail = all.last().unwrap().tail();
         all.extend(append_all(&mut opened, tail, 1, 1_000));
     }
     let spare_sectors = tiny().segment_bytes / 512 - 1;
-    let endings = append_all(&mut opened, tail_of(all.last().unwrap()), spare_sectors / 3 - 1, 1_000);
+    let endings = append_all(&mut opened, all.last().unwrap().tail(), spare_sectors / 3 - 1, 1_000);
     assert!(endings.len() >= 2, "a whole segment was in reserve");
     all.extend(endings);
-    let (outcome, refused) = append(&mut opened, tail_of(all.last().unwrap()), vec![1; 1_500]);
+    let (outcome, refused) = append(&mut opened, all.last().unwrap().tail(), vec![1; 1_500]);
     assert!(matches!(&outcome, Outcome::Unknown(reason) if reason.contains("disk full")), "{outcome:?}");
     assert_eq!(read_all(opened.reader.as_mut()), all, "nothing was written");
 
@@ -138,10 +138,10 @@ fn a_snapshot_on_a_full_disk_uses_the_reserve_and_makes_room() {
     let mut all = append_all(&mut opened, Tail::default(), 3, 1_000);
     disk.set_capacity(Some(disk.used()));
     while opened.writer.room() == Room::Plenty {
-        let tail = tail_of(all.last().unwrap());
+        let tail = all.last().unwrap().tail();
         all.extend(append_all(&mut opened, tail, 1, 1_000));
     }
-    let at = tail_of(all.last().unwrap());
+    let at = all.last().unwrap().tail();
     assert_eq!(install(&mut opened, at, &[&[1; 300]], at.slot.next()), Outcome::Committed);
     let bigger = install(&mut opened, at, &[&[1; 50_000]], at.slot.next());
     assert!(matches!(bigger, Outcome::Unknown(_)), "{bigger:?}");

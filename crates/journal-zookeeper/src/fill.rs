@@ -102,10 +102,10 @@ impl Filling for Fill<'_> {
                 bytes = 0;
             }
             ops.extend(self.paths.new_bucket(one.batch.slot).map(|bucket| Op::Create(bucket, Bytes::new())));
-            let value = encode_slot(&one.batch, one.epoch, one.hash);
+            let value = encode_slot(&one.batch, one.epoch, one.hash());
             bytes += value.len();
             ops.push(Op::Create(self.paths.slot(one.batch.slot), value));
-            tail = Tail { slot: one.batch.slot, hash: one.hash };
+            tail = one.tail();
         }
         self.write_slots(ops, tail).await?;
         Ok(tail)

@@ -105,15 +105,38 @@ pub struct Batch {
     pub body: Bytes,
 }
 
-/// One committed batch, as read back.
+/// One committed batch, as read back. Its hash is right: there is no other way to make one, so that nobody who has one
+/// computes it again.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Committed {
     /// The batch.
     pub batch: Batch,
     /// The epoch that appended it.
     pub epoch: Epoch,
+    hash: Hash,
+}
+
+impl Committed {
+    /// A batch that this epoch appends.
+    pub fn new(batch: Batch, epoch: Epoch) -> Self {
+        let hash = chain(&batch, epoch);
+        Self { batch, epoch, hash }
+    }
+
+    /// What was read with this hash; nothing if it is not what its hash says (J12).
+    pub fn checked(batch: Batch, epoch: Epoch, hash: Hash) -> Option<Self> {
+        Some(Self::new(batch, epoch)).filter(|committed| committed.hash() == hash)
+    }
+
     /// The chain's hash at this slot: [`chain`] of the batch and its epoch.
-    pub hash: Hash,
+    pub fn hash(&self) -> Hash {
+        self.hash
+    }
+
+    /// The tail of a journal that ends with it.
+    pub fn tail(&self) -> Tail {
+        Tail { slot: self.batch.slot, hash: self.hash }
+    }
 }
 
 /// The chain's hash at a batch's slot: over everything before it, and the batch with its epoch.
@@ -487,6 +510,23 @@ mod tests {
             hasher.update(&[7; 32]).update(&[3, 0, 0, 0, 0, 0, 0, 0]).update(&[4, 0, 0, 0, 0, 0, 0, 0]);
             hasher.update(&[6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]).update(&body);
             assert_eq!(chain(&batch, Epoch(4)), Hash(*hasher.finalize().as_bytes()), "{length} bytes");
+        }
+    }
+
+    #[test]
+    fn what_is_not_what_its_hash_says_is_not_read() {
+        let batch = Batch { slot: Slot(3), id: BatchId(5), prev_hash: Hash([7; 32]), body: "facts".into() };
+        let committed = Committed::new(batch.clone(), Epoch(4));
+        let read = |batch: &Batch, epoch| Committed::checked(batch.clone(), Epoch(epoch), committed.hash());
+        assert_eq!(read(&batch, 4), Some(committed.clone()));
+        assert_eq!(read(&batch, 5), None);
+        for other in [
+            Batch { slot: Slot(4), ..batch.clone() },
+            Batch { id: BatchId(6), ..batch.clone() },
+            Batch { prev_hash: Hash::ZERO, ..batch.clone() },
+            Batch { body: "Facts".into(), ..batch.clone() },
+        ] {
+            assert_eq!(read(&other, 4), None, "{other:?}");
         }
     }
 }

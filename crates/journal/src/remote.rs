@@ -25,7 +25,7 @@ use std::path::Path;
 
 use leasehold_types::Slot;
 
-use crate::{Committed, Confirmation, Outcome, ReadError, SnapshotInfo, chain};
+use crate::{Committed, Confirmation, Outcome, ReadError, SnapshotInfo};
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
 pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
@@ -120,9 +120,9 @@ pub fn damaged_snapshot(snapshot: &SnapshotInfo, detail: &str) -> ReadError {
 }
 
 /// Said of a slot that must be there.
-const UNREADABLE: &str = "it is before the tail but cannot be read";
+const UNREADABLE: &str = "it is before the tail, but missing, cut short, or not what its hash says";
 
-/// What of these slots follows each other from `from` on, each being what its hash says (J9, J12).
+/// What of these slots follows each other from `from` on (J9, J12). What is behind one that cannot be read is not among them.
 ///
 /// # Errors
 /// The first one already is missing or damaged. A damaged one further on ends what is found: it is named when it is
@@ -137,12 +137,10 @@ pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committ
         let (slot, before) = wanted;
         let detail = if committed.batch.slot != slot {
             UNREADABLE
-        } else if before.is_some_and(|hash| hash != committed.batch.prev_hash)
-            || committed.hash != chain(&committed.batch, committed.epoch)
-        {
-            "it is not what its hash says"
+        } else if before.is_some_and(|hash| hash != committed.batch.prev_hash) {
+            "it does not follow the chain"
         } else {
-            wanted = (slot.next(), Some(committed.hash));
+            wanted = (slot.next(), Some(committed.hash()));
             continue;
         };
         if index == 0 {

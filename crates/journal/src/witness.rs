@@ -119,7 +119,7 @@ impl Sighting {
             return Ok((slot == tail.slot).then_some(tail.hash));
         }
         Ok(match reader.slots(slot).await? {
-            Slots::Found(found) => found.first().map(|committed| committed.hash),
+            Slots::Found(found) => found.first().map(|committed| committed.hash()),
             Slots::Compacted { .. } => None,
         })
     }

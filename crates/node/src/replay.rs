@@ -2,7 +2,7 @@
 
 use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
 use leasehold_core::{Event, Fact, Journaled};
-use leasehold_journal::{Committed, Hash, OpenError, ReadError, Reader, Slots, Tail, chain};
+use leasehold_journal::{Committed, Hash, OpenError, ReadError, Reader, Slots, Tail};
 use leasehold_types::{Epoch, Slot, WallTime};
 
 use crate::StartError;
@@ -111,7 +111,7 @@ impl Replay {
 
     /// The facts of the next slot, if it is the next and follows the chain.
     fn facts_of(&self, slot: &Committed) -> Result<Vec<Fact>, StartError> {
-        let Committed { batch, epoch, hash } = slot;
+        let batch = &slot.batch;
         let place = || format!("slot {}", batch.slot);
         if batch.slot != self.tail.slot.next() {
             return Err(corrupt(
@@ -120,7 +120,7 @@ impl Replay {
             )
             .into());
         }
-        if batch.prev_hash != self.tail.hash || *hash != chain(batch, *epoch) {
+        if batch.prev_hash != self.tail.hash {
             return Err(corrupt(place(), broken_chain(batch.prev_hash, self.tail.hash)).into());
         }
         let facts = self.must_know(&batch.body).and_then(|()| codec::decode_body(&batch.body));
@@ -129,13 +129,13 @@ impl Replay {
 
     /// These facts of the next slot were applied.
     fn go_past(&mut self, slot: &Committed, facts: &[Fact]) {
-        let Committed { batch, epoch, hash } = slot;
+        let Committed { batch, epoch, .. } = slot;
         self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(*epoch);
         self.bytes += batch.body.len() as u64;
         if self.epoch.replace(*epoch) != Some(*epoch) {
             self.lives += 1;
         }
-        self.tail = Tail { slot: batch.slot, hash: *hash };
+        self.tail = slot.tail();
     }
 }
 

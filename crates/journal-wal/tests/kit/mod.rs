@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leasehold_journal::{
-    Batch, BatchId, Claim, Committed, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail, chain,
+    Batch, BatchId, Claim, Committed, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
 };
 use leasehold_journal_wal::disk::MemoryDisk;
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
@@ -81,20 +81,11 @@ pub(crate) fn batch(tail: Tail, body: Vec<u8>) -> Batch {
     }
 }
 
-pub(crate) fn committed(batch: Batch, epoch: Epoch) -> Committed {
-    let hash = chain(&batch, epoch);
-    Committed { batch, epoch, hash }
-}
-
-pub(crate) fn tail_of(committed: &Committed) -> Tail {
-    Tail { slot: committed.batch.slot, hash: committed.hash }
-}
-
 /// Appends a body after `tail`.
 pub(crate) fn append(opened: &mut Opened, tail: Tail, body: Vec<u8>) -> (Outcome, Committed) {
     let batch = batch(tail, body);
     let outcome = now(opened.writer.append(&batch));
-    (outcome, committed(batch, opened.epoch))
+    (outcome, Committed::new(batch, opened.epoch))
 }
 
 /// Appends `count` bodies of `len` bytes; each must be committed.
@@ -103,7 +94,7 @@ pub(crate) fn append_all(opened: &mut Opened, mut tail: Tail, count: u64, len: u
     for number in 0..count {
         let (outcome, committed) = append(opened, tail, vec![number.to_le_bytes()[0] ^ 0x55; len]);
         assert_eq!(outcome, Outcome::Committed);
-        tail = tail_of(&committed);
+        tail = committed.tail();
         all.push(committed);
     }
     all

@@ -11,7 +11,7 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use super::{CHECKSUM_BYTES, MAGIC, Summary, VERSION};
 use crate::{
     Batch, BatchId, Committed, Hash, Head, OpenError, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo,
-    Tail, chain,
+    Tail,
 };
 
 /// Bytes of bodies given by one read, about.
@@ -81,11 +81,12 @@ impl Archive {
         let body = self.file.sized()?;
         let hash = Hash(self.file.array()?);
         let batch = Batch { slot: tail.slot.next(), id, prev_hash: tail.hash, body };
-        if chain(&batch, epoch) != hash {
-            return Err(self.file.damaged(&format!("slot {} does not follow the chain", batch.slot)));
-        }
-        self.cursor = (Tail { slot: batch.slot, hash }, self.file.at);
-        Ok(Committed { batch, epoch, hash })
+        let slot = batch.slot;
+        let Some(committed) = Committed::checked(batch, epoch, hash) else {
+            return Err(self.file.damaged(&format!("slot {slot} does not follow the chain")));
+        };
+        self.cursor = (committed.tail(), self.file.at);
+        Ok(committed)
     }
 }
 

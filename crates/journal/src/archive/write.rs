@@ -170,7 +170,7 @@ impl Summed {
         self.put(&committed.epoch.0.to_le_bytes())?;
         self.put(&committed.batch.id.0.to_le_bytes())?;
         self.sized(&committed.batch.body)?;
-        self.put(&committed.hash.0)
+        self.put(&committed.hash().0)
     }
 
     fn finish(mut self) -> io::Result<u64> {

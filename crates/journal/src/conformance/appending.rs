@@ -82,8 +82,8 @@ pub(super) async fn hash_chain(fixture: &dyn Fixture) -> Result<(), Seen> {
     let mut tail = Tail::default();
     for committed in read_all(node.opened.reader.as_mut(), tail.slot.next()).await? {
         same("hash before", &committed.batch.prev_hash, &tail.hash)?;
-        same("hash", &committed.hash, &chain(&committed.batch, committed.epoch))?;
-        tail = Tail { slot: committed.batch.slot, hash: committed.hash };
+        same("hash", &committed.hash(), &chain(&committed.batch, committed.epoch))?;
+        tail = committed.tail();
     }
     same("number of slots", &tail.slot.0, &12)?;
     same("tail at opening", &node.tail, &tail)

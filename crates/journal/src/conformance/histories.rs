@@ -22,7 +22,7 @@ struct Model {
 impl Model {
     fn tail_at(&self, slot: u64) -> Tail {
         let index = usize::try_from(slot).expect("small");
-        self.slots[..index].last().map_or(Tail::default(), |c| Tail { slot: c.batch.slot, hash: c.hash })
+        self.slots[..index].last().map_or(Tail::default(), |c| c.tail())
     }
 
     fn len(&self) -> u64 {

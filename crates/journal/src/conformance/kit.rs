@@ -6,7 +6,6 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use super::{Fixture, Openers, Place};
 use crate::{
     Batch, BatchId, Claim, Committed, Journal, OpenError, Opened, Outcome, ReadError, Reader, Slots, Tail,
-    chain,
 };
 
 /// What a check saw that it must not see.
@@ -108,9 +107,7 @@ impl Node {
 
     /// What `batch` is once this node has committed it.
     pub(super) fn as_committed(&self, batch: Batch) -> Committed {
-        let epoch = self.opened.epoch;
-        let hash = chain(&batch, epoch);
-        Committed { batch, epoch, hash }
+        Committed::new(batch, self.opened.epoch)
     }
 
     /// Appends; anything but a commit ends the check.
@@ -118,7 +115,7 @@ impl Node {
         let batch = self.next_batch(body);
         same("append", &self.opened.writer.append(&batch).await, &Outcome::Committed)?;
         let committed = self.as_committed(batch);
-        self.tail = Tail { slot: committed.batch.slot, hash: committed.hash };
+        self.tail = committed.tail();
         Ok(committed)
     }
 

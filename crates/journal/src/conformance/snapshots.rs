@@ -8,7 +8,7 @@ use super::kit::{Node, Seen, batch_after, ensure, read_all, same, take_over};
 use crate::{Committed, Outcome, ReadError, Slots, SnapshotHasher, Tail};
 
 fn tail_of(committed: &Committed) -> Tail {
-    Tail { slot: committed.batch.slot, hash: committed.hash }
+    committed.tail()
 }
 
 /// Reads the whole current snapshot: where it is, and its chunks.

@@ -8,7 +8,6 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use super::Defect;
 use crate::{
     Batch, Claim, Committed, Confirmation, Head, OpenError, Outcome, ReadError, Slots, SnapshotInfo, Tail,
-    chain,
 };
 
 /// Who may append: the epoch and nonce of one claim.
@@ -64,7 +63,7 @@ impl Record {
     }
 
     pub(super) fn tail(&self) -> Tail {
-        self.slots.back().map_or(self.start, |last| Tail { slot: last.batch.slot, hash: last.hash })
+        self.slots.back().map_or(self.start, |last| last.tail())
     }
 
     fn epoch(&self) -> Epoch {
@@ -87,9 +86,7 @@ impl Record {
         self.holder = Some(holder);
         self.beat = 0;
         let tail = match self.slots.iter().rev().nth(1) {
-            Some(older) if self.has(Defect::TailBeforeTakeOver) => {
-                Tail { slot: older.batch.slot, hash: older.hash }
-            }
+            Some(older) if self.has(Defect::TailBeforeTakeOver) => older.tail(),
             _ => self.tail(),
         };
         Ok((holder, tail))
@@ -128,8 +125,7 @@ impl Record {
             Some(found) if found.batch == *batch || self.has(Defect::ConflictUnseen) => Outcome::Committed,
             Some(found) => Outcome::Conflict(Some(found.batch.id)),
             None if self.has(Defect::CompactedReopened) => {
-                let hash = chain(batch, holder.epoch);
-                self.slots.push_front(Committed { batch: batch.clone(), epoch: holder.epoch, hash });
+                self.slots.push_front(Committed::new(batch.clone(), holder.epoch));
                 Outcome::Committed
             }
             None => Outcome::Conflict(None),
@@ -141,8 +137,7 @@ impl Record {
             batch.body.truncate(1 << 19);
         }
         self.unrecovered = false;
-        let hash = chain(&batch, epoch);
-        self.slots.push_back(Committed { batch, epoch, hash });
+        self.slots.push_back(Committed::new(batch, epoch));
     }
 
     fn find(&self, slot: Slot) -> Option<&Committed> {
@@ -188,7 +183,7 @@ impl Record {
             if self.has(Defect::TruncatedPastSnapshot) { keep_from } else { keep_from.min(covered) };
         while self.slots.front().is_some_and(|oldest| oldest.batch.slot < keep_from) {
             let gone = self.slots.pop_front().expect("there is a front");
-            self.start = Tail { slot: gone.batch.slot, hash: gone.hash };
+            self.start = gone.tail();
         }
         Outcome::Committed
     }

@@ -41,7 +41,7 @@ async fn check_tail(reader: &mut dyn Reader, tail: Tail) -> Result<(), OpenError
     }
     match reader.slots(tail.slot).await.map_err(open_error)? {
         Slots::Compacted { .. } => Ok(()),
-        Slots::Found(found) if found.first().is_some_and(|last| last.hash == tail.hash) => Ok(()),
+        Slots::Found(found) if found.first().is_some_and(|last| last.hash() == tail.hash) => Ok(()),
         Slots::Found(_) => Err(open_error(damaged_slot(tail.slot, "it is not the one that the head names"))),
     }
 }
@@ -66,7 +66,7 @@ async fn last_whole(reader: &mut dyn Reader, tail: Tail) -> Result<Option<(Tail,
         if found.first().is_none_or(|first| first.batch.prev_hash != whole.hash) {
             return Ok(Some((whole, format!("slot {next} does not follow the chain"))));
         }
-        whole = found.last().map_or(whole, |last| Tail { slot: last.batch.slot, hash: last.hash });
+        whole = found.last().map_or(whole, |last| last.tail());
     }
     let other_hash = || (whole, "the last slot is not the one that the head names".to_owned());
     Ok((whole != tail).then(other_hash))

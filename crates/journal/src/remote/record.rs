@@ -165,14 +165,14 @@ pub fn encode_slot(batch: &Batch, epoch: Epoch, hash: Hash) -> Bytes {
     into.freeze()
 }
 
-/// Reads a slot; `None` when it is too short. Whether it is what its hash says is [`super::whole_prefix`]'s to tell.
+/// Reads a slot; `None` when it is too short, or not what its hash says.
 pub fn decode_slot(slot: Slot, bytes: &Bytes) -> Option<Committed> {
     let mut from = Parts(bytes);
     let epoch = Epoch(from.number()?);
     let id = BatchId(u128::from_be_bytes(from.take()?));
     let (prev_hash, hash) = (Hash(from.take()?), Hash(from.take()?));
     let body = bytes.slice(SLOT_OVERHEAD..);
-    Some(Committed { batch: Batch { slot, id, prev_hash, body }, epoch, hash })
+    Committed::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
 }
 
 /// What makes a snapshot current: `id 16 · slot u64 · hash at it 32 · chunks u32 · whole hash 32`.
@@ -228,7 +228,6 @@ impl Parts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chain;
 
     #[test]
     fn everything_is_read_as_it_was_written_and_nothing_shorter() {
@@ -250,10 +249,10 @@ mod tests {
     #[test]
     fn a_slot_keeps_its_bytes() {
         let batch = Batch { slot: Slot(4), id: BatchId(11), prev_hash: Hash([1; 32]), body: "facts".into() };
-        let hash = chain(&batch, Epoch(2));
-        let bytes = encode_slot(&batch, Epoch(2), hash);
+        let committed = Committed::new(batch, Epoch(2));
+        let bytes = encode_slot(&committed.batch, Epoch(2), committed.hash());
         assert_eq!(bytes.len(), SLOT_OVERHEAD + 5);
-        assert_eq!(decode_slot(Slot(4), &bytes), Some(Committed { batch, epoch: Epoch(2), hash }));
+        assert_eq!(decode_slot(Slot(4), &bytes), Some(committed));
         assert_eq!(decode_slot(Slot(4), &bytes.slice(..SLOT_OVERHEAD - 1)), None);
     }
 }

@@ -68,7 +68,7 @@ impl Around {
             tail: tail.and_then(|bytes| decode_tail(bytes)).unwrap_or_default(),
             low: low.and_then(|bytes| decode_number(bytes)).unwrap_or(0),
             current: current.unwrap_or(Slot(0)),
-            hash: there.and_then(|bytes| decode_slot(slot, bytes)).map(|found| found.hash),
+            hash: there.and_then(|bytes| decode_slot(slot, bytes)).map(|found| found.hash()),
             pointer: pointer.cloned(),
         }
     }
