@@ -7,24 +7,32 @@ use crate::kit::{Node, claim, engine, journal, raw, read_all};
 
 #[tokio::test]
 async fn a_damaged_slot_is_named_and_cut_only_by_recover() {
-    let server = engine();
-    let journal = journal(server.url());
-    let mut node = Node::open(&journal).await;
-    for body in ["one", "two", "three"] {
-        node.commit(body).await;
-    }
-    let operator = raw(server.url()).await;
-    operator.execute("UPDATE leasehold.slots SET body = 'forged' WHERE slot = 2", &[]).await.unwrap();
-    assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1);
-    let read = node.opened.reader.slots(Slot(2)).await;
-    assert!(matches!(&read, Err(ReadError::Corrupt { place, .. }) if place == "slot 2"), "{read:?}");
+    // Another body, and a column of a wrong length, which hid the whole slots before it.
+    for damage in ["body = 'forged'", "hash = 'cut'", "batch_id = 'cut'"] {
+        let server = engine();
+        let journal = journal(server.url());
+        let mut node = Node::open(&journal).await;
+        for body in ["one", "two", "three"] {
+            node.commit(body).await;
+        }
+        let operator = raw(server.url()).await;
+        let change = format!("UPDATE leasehold.slots SET {damage} WHERE slot = 2");
+        operator.execute(&change, &[]).await.unwrap();
+        assert_eq!(read_all(node.opened.reader.as_mut()).await.len(), 1, "{damage}");
+        let read = node.opened.reader.slots(Slot(2)).await;
+        assert!(
+            matches!(&read, Err(ReadError::Corrupt { place, .. }) if place == "slot 2"),
+            "{damage}: {read:?}"
+        );
 
-    let mut recovered = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
-    assert_eq!(recovered.tail.slot, Slot(1));
-    assert!(recovered.loss.as_deref().is_some_and(|loss| loss.starts_with("slots 2 to 3")), "{recovered:?}");
-    assert_eq!(read_all(recovered.reader.as_mut()).await.len(), 1);
-    let mut node = Node { tail: recovered.tail, opened: recovered };
-    node.commit("goes on").await;
+        let mut recovered = journal.open(Claim { accept_loss: true, ..claim() }).await.unwrap();
+        assert_eq!(recovered.tail.slot, Slot(1), "{damage}");
+        let loss = recovered.loss.as_deref();
+        assert!(loss.is_some_and(|loss| loss.starts_with("slots 2 to 3")), "{damage}: {recovered:?}");
+        assert_eq!(read_all(recovered.reader.as_mut()).await.len(), 1, "{damage}");
+        let mut node = Node { tail: recovered.tail, opened: recovered };
+        node.commit("goes on").await;
+    }
 }
 
 #[tokio::test]
