@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use crate::needs;
 use crate::parts::Parts;
 use crate::run::{Line, dist_binary, release_binary};
 
@@ -24,9 +25,17 @@ pub(crate) fn bench(args: &[String]) -> ExitCode {
     parts.finish()
 }
 
+/// What the peers are, as the table of needs has it: without one of them a long run would end in its middle.
+const PEERS: &[&str] =
+    &["setpriv", "postgres", "redis-server", "etcd", "java", "zookeeper.jar", "slf4j-simple.jar"];
+
 /// `cargo xtask bench-peers [--page] [--workload …] [ARGS]`: `bench/` is told what we are told. Measured is what packages have.
 pub(crate) fn peers(args: &[String]) -> ExitCode {
     let mut parts = Parts::new();
+    if let Err(missing) = needs::meet_named(PEERS) {
+        parts.impossible("needs", missing);
+        return parts.finish();
+    }
     let build = Line::cargo("build --profile dist --quiet -p leasehold-cli -p leasehold-bench");
     if parts.check("dist build", &build) {
         let line = peers_line(&dist_binary(), "");

@@ -170,6 +170,10 @@ impl Need {
 }
 
 impl Source {
+    const fn is_debian(self) -> bool {
+        matches!(self, Self::Debian(_))
+    }
+
     /// What a person types to get it.
     fn by_hand(self) -> String {
         match self {
@@ -192,20 +196,35 @@ pub(crate) fn tools() -> PathBuf {
     target().join("tools")
 }
 
-/// Installs what is missing if we may.
+/// Installs what is missing for the tests, if we may.
 ///
 /// # Errors
 /// Says what is still missing and how to get it.
 pub(crate) fn meet() -> Result<(), String> {
-    let debian = missing(|source| matches!(source, Source::Debian(_)));
+    meet_those(|_| true)
+}
+
+/// The same for these alone.
+///
+/// # Errors
+/// Says what is still missing and how to get it.
+pub(crate) fn meet_named(names: &[&str]) -> Result<(), String> {
+    for name in names {
+        assert!(NEEDS.iter().any(|need| need.name() == *name), "{name} is not in the table of needs");
+    }
+    meet_those(|need| names.contains(&need.name()))
+}
+
+fn meet_those(wanted: impl Fn(&Need) -> bool) -> Result<(), String> {
+    let debian = missing(|need| wanted(need) && need.source.is_debian());
     if !debian.is_empty() && is_root() {
         install_debian(&debian);
     }
     // These need no rights, but tools that Debian's packages bring.
-    for source in missing(|source| !matches!(source, Source::Debian(_))) {
+    for source in missing(|need| wanted(need) && !need.source.is_debian()) {
         install_tool(source);
     }
-    let mut still: Vec<_> = missing(|_| true).into_iter().map(Source::by_hand).collect();
+    let mut still: Vec<_> = missing(wanted).into_iter().map(Source::by_hand).collect();
     still.dedup();
     if still.is_empty() { Ok(()) } else { Err(format!("{}   # missing on this machine", still.join("; "))) }
 }
@@ -224,13 +243,8 @@ pub(crate) fn report(args: &[String]) -> ExitCode {
     if missing(|_| true).is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn missing(wanted: impl Fn(Source) -> bool) -> Vec<Source> {
-    NEEDS
-        .iter()
-        .filter(|need| !need.is_there())
-        .map(|need| need.source)
-        .filter(|source| wanted(*source))
-        .collect()
+fn missing(wanted: impl Fn(&Need) -> bool) -> Vec<Source> {
+    NEEDS.iter().filter(|need| wanted(need) && !need.is_there()).map(|need| need.source).collect()
 }
 
 fn is_root() -> bool {
