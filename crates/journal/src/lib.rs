@@ -105,8 +105,8 @@ pub struct Batch {
     pub body: Bytes,
 }
 
-/// One committed batch, as read back. Its hash is right: there is no other way to make one, so that nobody who has one
-/// computes it again.
+/// One committed batch, as read back. Both ways to make one see to it that its hash is right, so that nobody who has one
+/// computes it again; for the same reason nobody changes one.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Committed {
     /// The batch.
