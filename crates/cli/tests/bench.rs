@@ -41,6 +41,20 @@ fn two_at_a_time_measure_one_server_without_errors() {
     }
 }
 
+/// A cycle is more than what is timed: a call that waits through an outage may be a release, and is in no latency.
+#[test]
+fn a_person_is_told_what_the_latency_is_of() {
+    let data = TempDir::new().unwrap();
+    let server = serving(&data);
+    for (workload, what) in [("cycle", "of each acquire: p50"), ("renew", "of each renewal: p50")] {
+        let line = format!("bench {workload} --clients 1 --duration 100ms");
+        let args: Vec<_> = line.split(' ').chain(["--server", &server.url]).collect();
+        let done = leasehold(&args).output().unwrap();
+        let told = String::from_utf8(done.stdout).unwrap();
+        assert!(told.lines().any(|line| line.starts_with("latency") && line.contains(what)), "{told}");
+    }
+}
+
 #[test]
 fn the_server_has_its_memory_in_small_pages() {
     let data = TempDir::new().unwrap();

@@ -38,6 +38,14 @@ impl Workload {
             Self::Renew => "renew",
         }
     }
+
+    /// What its latencies are those of.
+    fn timed(self) -> &'static str {
+        match self {
+            Self::Cycle | Self::Handoff => "acquire",
+            Self::Renew => "renewal",
+        }
+    }
 }
 
 /// How the clients reach the server.

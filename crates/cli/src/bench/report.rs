@@ -32,10 +32,11 @@ pub(super) fn report(out: &mut Out, plan: &BenchPlan, measured: &Measured) -> Re
         Format::Table => {
             let quantiles =
                 format!("p50 {:.3} ms, p99 {:.3} ms, p99.9 {:.3} ms", ms(0.5), ms(0.99), ms(0.999));
+            let latency = format!("of each {}: {quantiles}", plan.workload.timed());
             out.pairs(&[
                 ("workload", format!("{}, {} clients", plan.workload.name(), plan.clients)),
                 ("a second", format!("{per_second:.0}")),
-                ("latency", quantiles),
+                ("latency", latency),
                 ("errors", measured.errors.to_string()),
             ])?;
             for line in histogram(&measured.latency_us) {
