@@ -7,7 +7,7 @@ use leasehold_core::{
     Acquire, Command, Journaled, LockTable, Renew, RenewalReport, Reply, Settings, Ticket, codec, invariants,
 };
 use leasehold_history::{Answer, Call as Shown, Change, Checker, Hash, Id, Mode, Promises, Record};
-use leasehold_journal::{Batch, Claim, Journal as _, OpenError, Opened, Outcome, Tail, chain};
+use leasehold_journal::{Chained, Claim, Journal as _, OpenError, Opened, Outcome, Tail};
 use leasehold_journal_wal::disk::{Disk as _, Fault, MemoryDisk};
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_node::Call;
@@ -41,7 +41,7 @@ pub(crate) struct DiskWorld {
     /// What was committed, and the batch of which it is not known.
     shadow: Journaled,
     tail: Tail,
-    doubt: Option<(Batch, Epoch)>,
+    doubt: Option<Chained>,
     leases: Vec<LeaseId>,
     now: u64,
     last_op: u64,
@@ -145,10 +145,10 @@ impl DiskWorld {
 
     /// What is there is what was acknowledged, and perhaps the batch in doubt.
     fn live(&mut self, mut opened: Opened) {
-        if let Some((batch, epoch)) = self.doubt.take()
+        if let Some(batch) = self.doubt.take()
             && opened.tail.slot == batch.slot
         {
-            self.committed(&batch, epoch);
+            self.committed(&batch);
         }
         if opened.tail != self.tail {
             let detail = format!(
@@ -197,11 +197,11 @@ impl DiskWorld {
             while let Some(work) = state.next_work() {
                 let next = match work {
                     Work::Append(batch) => {
-                        self.doubt = Some((batch.clone(), opened.epoch));
+                        self.doubt = Some(batch.clone());
                         let outcome = now(opened.writer.append(&batch));
                         if outcome == Outcome::Committed {
                             self.doubt = None;
-                            self.committed(&batch, opened.epoch);
+                            self.committed(&batch);
                         }
                         state.appended(outcome)
                     }
@@ -286,24 +286,23 @@ impl DiskWorld {
         }
     }
 
-    fn committed(&mut self, batch: &Batch, epoch: Epoch) {
+    fn committed(&mut self, batch: &Chained) {
         let facts = codec::decode_body(&batch.body).expect("what a node writes can be read");
-        let hash = chain(batch, epoch);
         let changes = facts.iter().filter_map(change).collect();
         let (slot, prev) = (batch.slot.0, Hash(batch.prev_hash.0));
         self.record(Record::Commit {
             at: self.now,
             slot,
-            epoch: epoch.0,
+            epoch: batch.epoch().0,
             prev,
-            hash: Hash(hash.0),
+            hash: Hash(batch.hash().0),
             changes,
             events: None,
         });
         for fact in &facts {
             self.shadow.replay(fact, &mut Vec::new());
         }
-        self.tail = Tail { slot: batch.slot, hash };
+        self.tail = batch.tail();
     }
 
     fn record(&mut self, record: Record) {

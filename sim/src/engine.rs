@@ -6,8 +6,8 @@ use std::task::{Context, Poll, Waker};
 
 use leasehold_core::{Event, Fact, Journaled, codec};
 use leasehold_journal::{
-    Batch, BatchId, Claim, Confirmation, Defect, Hash, Head, Journal as _, MemoryJournal, OpenError, Opened,
-    Outcome, ReadError, Reader, Room, Tail, chain,
+    Batch, BatchId, Chained, Claim, Confirmation, Defect, Hash, Head, Journal as _, MemoryJournal, OpenError,
+    Opened, Outcome, ReadError, Reader, Room, Tail,
 };
 use leasehold_types::{ClusterId, Durability, Epoch, Nonce, Slot};
 
@@ -20,7 +20,7 @@ pub(crate) type ClaimIx = usize;
 #[derive(Clone, Debug)]
 pub(crate) enum Ask {
     Claim { expected: Epoch, nonce: Nonce },
-    Append { claim: ClaimIx, batch: Box<Batch>, attempt: u32 },
+    Append { claim: ClaimIx, batch: Box<Chained>, attempt: u32 },
     Confirm { claim: ClaimIx },
     Beat { claim: ClaimIx },
 }
@@ -35,9 +35,7 @@ pub(crate) enum Told {
 
 /// A slot that the engine has just committed.
 pub(crate) struct Fresh {
-    pub(crate) batch: Batch,
-    pub(crate) epoch: Epoch,
-    pub(crate) hash: Hash,
+    pub(crate) batch: Chained,
     pub(crate) facts: Vec<Fact>,
 }
 
@@ -136,26 +134,23 @@ impl Engine {
     }
 
     /// Appends; what is new in the journal afterwards is given back to be recorded.
-    pub(crate) fn append(&mut self, claim: ClaimIx, batch: &Batch, attempt: u32) -> (Told, Option<Fresh>) {
+    pub(crate) fn append(&mut self, claim: ClaimIx, batch: &Chained, attempt: u32) -> (Told, Option<Fresh>) {
         let batch = self.rewritten(batch, attempt);
         let before = self.journal.tail().slot;
         let outcome = now(self.claims[claim].writer.append(&batch));
         // A journal with that defect takes what was compacted away as if it were new.
         let reopened = self.mistake == Some(Mistake::CompactionReopens) && batch.slot <= self.low_water;
         let is_new = outcome == Outcome::Committed && (batch.slot > before || reopened);
-        let fresh = is_new.then(|| self.fresh(claim, batch));
+        let fresh = is_new.then(|| self.fresh(batch));
         (Told::Outcome(outcome), fresh)
     }
 
-    fn fresh(&mut self, claim: ClaimIx, batch: Batch) -> Fresh {
-        let epoch = self.claims[claim].epoch;
-        let tail = self.journal.tail();
-        let hash = if tail.slot == batch.slot { tail.hash } else { chain(&batch, epoch) };
+    fn fresh(&mut self, batch: Chained) -> Fresh {
         if self.mistake.is_some() {
-            self.hashes.insert(batch.slot.0, hash);
+            self.hashes.insert(batch.slot.0, batch.hash());
         }
         let facts = codec::decode_body(&batch.body).expect("what a node writes can be read");
-        Fresh { batch, epoch, hash, facts }
+        Fresh { batch, facts }
     }
 
     /// Applies what was committed to the shadow; how many events it makes.
@@ -166,7 +161,8 @@ impl Engine {
     }
 
     /// What reaches the journal under a mistake that changes bodies or slots on the way.
-    fn rewritten(&mut self, batch: &Batch, attempt: u32) -> Batch {
+    fn rewritten(&mut self, batch: &Chained, attempt: u32) -> Chained {
+        let changed = |changed: Batch| Chained::new(changed, batch.epoch());
         let strips = |fact: &Fact| match self.mistake {
             Some(Mistake::TtlUnjournaled) => matches!(fact, Fact::TtlChanged { .. }),
             Some(Mistake::NotesExpireEarly) => matches!(fact, Fact::NoteCleared { .. }),
@@ -182,13 +178,13 @@ impl Engine {
                     .filter(|fact| !strips(fact))
                     .for_each(|fact| codec::encode_fact(fact, &mut body));
                 let prev_hash = self.hash_before(batch.slot);
-                Batch { body: body.into(), prev_hash, ..batch.clone() }
+                changed(Batch { body: body.into(), prev_hash, ..batch.batch().clone() })
             }
             Some(Mistake::ReproposedAfterUnknown) => {
                 let tail = self.journal.tail();
                 let slot = *self.landed.entry((batch.id.0, attempt)).or_insert(tail.slot.next());
                 let id = BatchId(batch.id.0 ^ u128::from(attempt));
-                Batch { slot, prev_hash: self.hash_before(slot), id, ..batch.clone() }
+                changed(Batch { slot, prev_hash: self.hash_before(slot), id, ..batch.batch().clone() })
             }
             _ => batch.clone(),
         }

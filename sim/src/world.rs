@@ -338,7 +338,7 @@ impl World {
 
     /// The engine has committed a slot: everybody who judges learns of it.
     fn committed(&mut self, fresh: Fresh) {
-        if self.phase == Phase::Regressed && fresh.epoch.0 <= self.lost_in {
+        if self.phase == Phase::Regressed && fresh.batch.epoch().0 <= self.lost_in {
             return;
         }
         let changes: Vec<Change> = fresh.facts.iter().filter_map(|fact| self.change(fact)).collect();
@@ -350,9 +350,9 @@ impl World {
         self.record(Record::Commit {
             at: self.now,
             slot: fresh.batch.slot.0,
-            epoch: fresh.epoch.0,
+            epoch: fresh.batch.epoch().0,
             prev: Hash(fresh.batch.prev_hash.0),
-            hash: Hash(fresh.hash.0),
+            hash: Hash(fresh.batch.hash().0),
             changes,
             events: None,
         });

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use leasehold_journal::{
-    Batch, Claim, Confirmation, Journal, Limits, OpenError, Opened, Outcome, Reader, Room, Tail, Writer,
-    chain,
+    Batch, Chained, Claim, Confirmation, Journal, Limits, OpenError, Opened, Outcome, Reader, Room, Tail,
+    Writer,
 };
 use leasehold_types::Epoch;
 
@@ -75,9 +75,10 @@ impl NaiveWriter {
     /// Appends behind the real tail, whatever slot the node thinks of.
     async fn append_behind(&mut self, batch: &Batch) -> Outcome {
         let placed = Batch { slot: self.tail.slot.next(), prev_hash: self.tail.hash, ..batch.clone() };
+        let placed = Chained::new(placed, self.epoch);
         let outcome = self.real.append(&placed).await;
         if outcome == Outcome::Committed {
-            self.tail = Tail { slot: placed.slot, hash: chain(&placed, self.epoch) };
+            self.tail = placed.tail();
         }
         outcome
     }
@@ -85,7 +86,7 @@ impl NaiveWriter {
 
 #[async_trait]
 impl Writer for NaiveWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         let outcome = self.append_behind(batch).await;
         match (self.mistake, &outcome) {
             (Mistake::Believes, Outcome::Unknown(_)) => Outcome::Committed,

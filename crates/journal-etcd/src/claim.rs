@@ -5,7 +5,7 @@ use leasehold_journal::remote::claim::{
     ATTEMPTS, damaged_part, judge_probe, next_holder, probe_batch, probe_claim,
 };
 use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
-use leasehold_journal::{Batch, BatchId, Claim, OpenError, Tail};
+use leasehold_journal::{Batch, BatchId, Chained, Claim, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Slot, ids};
 
 use crate::client::{Client, Trouble};
@@ -83,8 +83,10 @@ pub(crate) async fn probe(client: &Client, keys: &Keys) -> Result<(), OpenError>
 }
 
 async fn probe_at(client: &Client, keys: &Keys) -> Result<(), OpenError> {
-    let append =
-        async |holder, batch| writer::append(client, keys, holder, None, &batch).await.map_err(refuse);
+    let append = async |holder: Holder, batch| {
+        let batch = Chained::new(batch, holder.epoch);
+        writer::append(client, keys, holder, None, &batch).await.map_err(refuse)
+    };
     let first = claim(client, keys, &probe_claim(1)).await?.holder;
     let gap = append(first, probe_batch(Slot(2))).await?;
     let second = claim(client, keys, &probe_claim(2)).await?.holder;

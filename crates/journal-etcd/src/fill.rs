@@ -6,7 +6,7 @@ use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, SLOT_OVERHEAD, Stage, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
-use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
+use leasehold_journal::{Chained, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, ids};
 
 use crate::claim::{Claimed, refuse};
@@ -104,16 +104,16 @@ impl Filling for Fill<'_> {
     }
 
     /// Stores slots, many in one transaction; the tail after them.
-    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+    async fn slots(&self, found: &[Chained]) -> Result<Tail, ImportError> {
         let (mut puts, mut bytes, mut tail) = (Vec::new(), 0, Tail::default());
         for committed in found {
-            let size = SLOT_OVERHEAD + committed.batch.body.len();
+            let size = SLOT_OVERHEAD + committed.body.len();
             if puts.len() == SLOTS_PER_TXN || (!puts.is_empty() && bytes + size > BYTES_PER_TXN) {
                 self.write_slots(std::mem::take(&mut puts), tail).await?;
                 bytes = 0;
             }
-            let value = encode_slot(&committed.batch, committed.epoch, committed.hash());
-            puts.push(put(&self.keys.slot(committed.batch.slot), value));
+            let value = encode_slot(committed);
+            puts.push(put(&self.keys.slot(committed.slot), value));
             bytes += size;
             tail = committed.tail();
         }

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::record::{Pointer, decode_slot};
 use leasehold_journal::remote::{ChunkCheck, Marks, StoredChunks, head_of, missing_chunk, pointer_of};
-use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo};
+use leasehold_journal::{Chained, Head, ReadError, Reader, Slots, SnapshotInfo};
 use leasehold_types::Slot;
 
 use crate::client::{Client, Connector, Trouble};
@@ -51,7 +51,7 @@ impl EtcdReader {
         pointer_of([0, 1].map(|index| answer.value(index)))
     }
 
-    fn committed(&self, kv: &KeyValue) -> Option<Committed> {
+    fn committed(&self, kv: &KeyValue) -> Option<Chained> {
         decode_slot(self.keys.slot_of(&kv.key)?, &kv.value)
     }
 }

@@ -6,7 +6,7 @@ use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::too_large;
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Room, Tail, Writer};
 use leasehold_types::Slot;
 
 use crate::client::{Client, Connector, Trouble};
@@ -18,21 +18,24 @@ pub(crate) const LIMITS: Limits =
     Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
 
 /// Where an append begins: the tail it needs.
-fn tail_before(batch: &Batch) -> Option<Tail> {
+fn tail_before(batch: &Chained) -> Option<Tail> {
     Some(Tail { slot: Slot(batch.slot.0.checked_sub(1)?), hash: batch.prev_hash })
 }
 
 /// The transaction that commits a batch (J1): if the epoch is ours and the tail is the one before, then both the tail and
 /// the slot are written; else what is in the way is read in the same atomic step. `recovered` is written with them.
-fn append_txn(keys: &Keys, holder: Holder, recovered: Option<Identity>, batch: &Batch) -> Option<TxnRequest> {
+fn append_txn(
+    keys: &Keys,
+    holder: Holder,
+    recovered: Option<Identity>,
+    batch: &Chained,
+) -> Option<TxnRequest> {
     let slot = keys.slot(batch.slot);
-    let hash = chain(batch, holder.epoch);
+    // One of another epoch is only looked for.
+    let ours = Holder { epoch: batch.epoch(), ..holder };
     let mut txn = TxnRequest {
-        compare: vec![is(&keys.epoch, &holder.encode()), is(&keys.tail, &encode_tail(tail_before(batch)?))],
-        success: vec![
-            put(&keys.tail, encode_tail(Tail { slot: batch.slot, hash })),
-            put(&slot, encode_slot(batch, holder.epoch, hash)),
-        ],
+        compare: vec![is(&keys.epoch, &ours.encode()), is(&keys.tail, &encode_tail(tail_before(batch)?))],
+        success: vec![put(&keys.tail, encode_tail(batch.tail())), put(&slot, encode_slot(batch))],
         failure: vec![get(&keys.epoch), get(&slot)],
     };
     txn.success.extend(recovered.map(|identity| put(&keys.identity, identity.encode())));
@@ -45,7 +48,7 @@ pub(crate) async fn append(
     keys: &Keys,
     holder: Holder,
     recovered: Option<Identity>,
-    batch: &Batch,
+    batch: &Chained,
 ) -> Result<Outcome, Trouble> {
     let Some(txn) = append_txn(keys, holder, recovered, batch) else {
         return Ok(Outcome::Conflict(None));
@@ -60,8 +63,8 @@ pub(crate) async fn append(
     let found = answer.value(1).and_then(|bytes| decode_slot(batch.slot, bytes));
     // What a transaction reads is committed by a quorum; finding our batch there is finding it durable.
     Ok(match found {
-        Some(found) if found.batch == *batch => Outcome::Committed,
-        Some(found) => Outcome::Conflict(Some(found.batch.id)),
+        Some(found) if found.batch() == batch.batch() => Outcome::Committed,
+        Some(found) => Outcome::Conflict(Some(found.id)),
         None => Outcome::Conflict(None),
     })
 }
@@ -111,7 +114,7 @@ impl EtcdWriter {
         }
     }
 
-    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn try_append(&mut self, batch: &Chained) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
         let outcome = match append(&client, &self.keys, self.holder, self.recovered, batch).await {
             Err(Trouble::TooLarge(_)) => Outcome::Conflict(None),
@@ -144,7 +147,7 @@ impl EtcdWriter {
 
 #[async_trait]
 impl Writer for EtcdWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
             return too_large(&self.confirm().await);
         }

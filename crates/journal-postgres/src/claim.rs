@@ -2,7 +2,7 @@
 
 use leasehold_journal::remote::claim::{failed_probe, probe_batch, probe_claim};
 use leasehold_journal::remote::record::Stage;
-use leasehold_journal::{Claim, Hash, OpenError, Tail, chain};
+use leasehold_journal::{Chained, Claim, Hash, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 use tokio_postgres::Row;
 
@@ -54,8 +54,8 @@ pub(crate) async fn probe(connection: &Connection, link: &WriteLink) -> Result<(
 
 async fn probe_at(connection: &Connection, link: &WriteLink, name: &str) -> Result<(), OpenError> {
     let append = async |holder: Holder, slot| {
-        let batch = probe_batch(slot);
-        link.append(name, holder, &batch, chain(&batch, holder.epoch)).await.map_err(refuse)
+        let batch = Chained::new(probe_batch(slot), holder.epoch);
+        link.append(name, holder.nonce, &batch).await.map_err(refuse)
     };
     let first = take(connection, name, &probe_claim(1)).await?.holder;
     let gap = append(first, Slot(2)).await?;

@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 use leasehold_journal::remote::{self, Filling, filled_by_another};
-use leasehold_journal::{Committed, Hash, Head, ImportError, Reader, SnapshotInfo, Tail};
+use leasehold_journal::{Chained, Hash, Head, ImportError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Nonce, ids};
 
 use tokio_postgres::types::ToSql;
@@ -73,16 +73,16 @@ impl Filling for Fill<'_> {
     }
 
     /// Stores many slots in one statement; the tail after them.
-    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+    async fn slots(&self, found: &[Chained]) -> Result<Tail, ImportError> {
         let last = found.last().expect("the caller has found some");
         let tail = last.tail();
         let (nonce, hash): (&[u8], &[u8]) = (self.nonce.as_bytes(), &tail.hash.0);
-        let slots: Vec<i64> = found.iter().map(|one| number(one.batch.slot.0)).collect();
-        let epochs: Vec<i64> = found.iter().map(|one| number(one.epoch.0)).collect();
-        let ids: Vec<Vec<u8>> = found.iter().map(|one| one.batch.id.0.to_be_bytes().to_vec()).collect();
-        let before: Vec<&[u8]> = found.iter().map(|one| &one.batch.prev_hash.0[..]).collect();
+        let slots: Vec<i64> = found.iter().map(|one| number(one.slot.0)).collect();
+        let epochs: Vec<i64> = found.iter().map(|one| number(one.epoch().0)).collect();
+        let ids: Vec<Vec<u8>> = found.iter().map(|one| one.id.0.to_be_bytes().to_vec()).collect();
+        let before: Vec<&[u8]> = found.iter().map(|one| &one.prev_hash.0[..]).collect();
         let hashes: Vec<Vec<u8>> = found.iter().map(|one| one.hash().0.to_vec()).collect();
-        let bodies: Vec<&[u8]> = found.iter().map(|one| &one.batch.body[..]).collect();
+        let bodies: Vec<&[u8]> = found.iter().map(|one| &one.body[..]).collect();
         let last = number(tail.slot.0);
         let columns: [&(dyn ToSql + Sync); 10] =
             [&self.name, &nonce, &last, &hash, &slots, &epochs, &ids, &before, &hashes, &bodies];

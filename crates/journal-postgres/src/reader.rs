@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_journal::remote::{ChunkCheck, StoredChunks, damaged_slot, damaged_snapshot, whole_prefix};
-use leasehold_journal::{Batch, Committed, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
+use leasehold_journal::{Batch, Chained, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -63,14 +63,14 @@ fn head_of(row: &Row) -> Option<Head> {
 }
 
 /// A slot of a row of [`sql::SLOTS`], or `None` when it is damaged.
-fn committed_of(row: &Row) -> Option<Committed> {
+fn committed_of(row: &Row) -> Option<Chained> {
     let batch = Batch {
         slot: row::slot(row, 2),
         id: row::batch_id(row, 4)?,
         prev_hash: row::hash(row, 5)?,
         body: row::body(row, 7),
     };
-    Committed::checked(batch, Epoch(row::counter(row, 3)), row::hash(row, 6)?)
+    Chained::checked(batch, Epoch(row::counter(row, 3)), row::hash(row, 6)?)
 }
 
 #[async_trait]

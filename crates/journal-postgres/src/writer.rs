@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
-use leasehold_journal::{Batch, Confirmation, Hash, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
 use leasehold_types::{Epoch, Nonce};
 use tokio::time::error::Elapsed;
 use tokio_postgres::types::ToSql;
@@ -79,18 +79,12 @@ impl WriteLink {
         Ok(rows.pop())
     }
 
-    /// One attempt to commit a batch, with the hash that the chain has after it: whether the engine has done it.
-    pub(crate) async fn append(
-        &self,
-        name: &str,
-        holder: Holder,
-        batch: &Batch,
-        hash: Hash,
-    ) -> Result<bool, Trouble> {
-        let (epoch, slot) = (number(holder.epoch.0), number(batch.slot.0));
-        let (nonce, id): (&[u8], [u8; 16]) = (holder.nonce.as_bytes(), batch.id.0.to_be_bytes());
+    /// One attempt to commit a batch: whether the engine has done it. One of another epoch it does not.
+    pub(crate) async fn append(&self, name: &str, nonce: Nonce, batch: &Chained) -> Result<bool, Trouble> {
+        let (epoch, slot) = (number(batch.epoch().0), number(batch.slot.0));
+        let (nonce, id): (&[u8], [u8; 16]) = (nonce.as_bytes(), batch.id.0.to_be_bytes());
         let (id, prev, hash, body): (&[u8], &[u8], &[u8], &[u8]) =
-            (&id, &batch.prev_hash.0, &hash.0, &batch.body);
+            (&id, &batch.prev_hash.0, &batch.hash().0, &batch.body);
         let done = self.ask(&self.append, &[&name, &epoch, &nonce, &slot, &id, &prev, &hash, &body]).await?;
         is_yes(done)
     }
@@ -101,7 +95,7 @@ impl WriteLink {
         name: &str,
         holder: Holder,
         tail: &OwnTail,
-        batch: &Batch,
+        batch: &Chained,
     ) -> Result<Outcome, Trouble> {
         let found = self.ask(&self.look, &[&name, &number(batch.slot.0)]).await?;
         let Some(row) = found.filter(|row| is_held_by(row, holder)) else {
@@ -181,11 +175,11 @@ impl PostgresWriter {
         2 * self.connector.config.statement_within
     }
 
-    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn try_append(&mut self, batch: &Chained) -> Result<Outcome, Trouble> {
         let link = self.link().await?;
-        let after = self.tail.attempt(batch, self.holder.epoch);
+        self.tail.attempt(batch.tail());
         let name = self.connector.name();
-        let outcome = match link.append(name, self.holder, batch, after.hash).await {
+        let outcome = match link.append(name, self.holder.nonce, batch).await {
             Ok(true) => Outcome::Committed,
             Ok(false) | Err(Trouble::Forbidden(_)) => {
                 link.explain(name, self.holder, &self.tail, batch).await?
@@ -194,7 +188,7 @@ impl PostgresWriter {
         };
         self.link = Some(link);
         if outcome == Outcome::Committed {
-            self.tail.committed(after);
+            self.tail.committed(batch.tail());
         }
         Ok(outcome)
     }
@@ -218,7 +212,7 @@ fn known(attempt: Result<Result<Outcome, Trouble>, Elapsed>) -> Outcome {
 
 #[async_trait]
 impl Writer for PostgresWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
             return too_large(&self.confirm().await);
         }

@@ -5,7 +5,7 @@ use leasehold_journal::remote::claim::{
     ATTEMPTS, damaged_part, judge_probe, next_holder, probe_batch, probe_claim,
 };
 use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
-use leasehold_journal::{Batch, BatchId, Claim, OpenError, Tail, chain};
+use leasehold_journal::{Batch, BatchId, Chained, Claim, OpenError, Tail};
 use leasehold_types::{ClusterId, Epoch, Slot, ids};
 
 use crate::client::{Client, Trouble};
@@ -39,11 +39,8 @@ pub(crate) async fn probe(client: &Client) -> Result<(), OpenError> {
 
 async fn probe_at(client: &Client) -> Result<(), OpenError> {
     let append = async |holder: Holder, batch| {
-        let hash = chain(&batch, holder.epoch);
-        writer::append(client, holder, None, &batch, hash)
-            .await
-            .map(|appended| appended.outcome)
-            .map_err(refuse)
+        let batch = Chained::new(batch, holder.epoch);
+        writer::append(client, holder, None, &batch).await.map(|appended| appended.outcome).map_err(refuse)
     };
     let first = claim(client, &probe_claim(1)).await?.holder;
     let gap = append(first, probe_batch(Slot(2))).await?;

@@ -6,7 +6,7 @@ use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, Stage, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
-use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
+use leasehold_journal::{Chained, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, Slot, ids};
 
 use crate::claim::{Claimed, refuse};
@@ -49,11 +49,10 @@ impl Fill<'_> {
     }
 
     /// Stores some slots; the tail after them.
-    async fn some_slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+    async fn some_slots(&self, found: &[Chained]) -> Result<Tail, ImportError> {
         let last = found.last().expect("a part of a list is not empty");
         let tail = last.tail();
-        let bytes =
-            |one: &Committed| (keys::slot(one.batch.slot), encode_slot(&one.batch, one.epoch, one.hash()));
+        let bytes = |one: &Chained| (keys::slot(one.slot), encode_slot(one));
         let mut set: Vec<_> = found.iter().map(bytes).collect();
         set.push((Field::head(TAIL), encode_tail(tail)));
         self.write(set).await?;
@@ -98,7 +97,7 @@ impl Filling for Fill<'_> {
         self.write(vec![(Field::head(SNAPSHOT), pointer.encode()), low, tail]).await
     }
 
-    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+    async fn slots(&self, found: &[Chained]) -> Result<Tail, ImportError> {
         let mut tail = Tail::default();
         for some in found.chunks(SLOTS_PER_CALL) {
             tail = self.some_slots(some).await?;

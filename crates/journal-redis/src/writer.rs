@@ -5,7 +5,7 @@ use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{OwnTail, confirmed_by, lost, too_large};
-use leasehold_journal::{Batch, Confirmation, Hash, Limits, Outcome, Room, Tail, Writer};
+use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Room, Tail, Writer};
 use leasehold_types::Slot;
 
 use crate::client::{Client, Connector, Trouble};
@@ -23,23 +23,24 @@ pub(crate) struct Appended {
 }
 
 /// One attempt to commit a batch: if the epoch is ours and the tail is the one before, then tail and slot are written.
-/// `recovered` is written with them, and the hash that the chain has then.
+/// `recovered` is written with them.
 pub(crate) async fn append(
     client: &Client,
     holder: Holder,
     recovered: Option<Identity>,
-    batch: &Batch,
-    hash: Hash,
+    batch: &Chained,
 ) -> Result<Appended, Trouble> {
     let Some(before) = batch.slot.0.checked_sub(1) else {
         return Ok(Appended { outcome: Outcome::Conflict(None), tail: None });
     };
     let before = Tail { slot: Slot(before), hash: batch.prev_hash };
+    // One of another epoch is only looked for.
+    let ours = Holder { epoch: batch.epoch(), ..holder };
     let mut txn = Txn {
-        compare: vec![(EPOCH, Some(holder.encode())), (TAIL, Some(encode_tail(before)))],
+        compare: vec![(EPOCH, Some(ours.encode())), (TAIL, Some(encode_tail(before)))],
         set: vec![
-            (keys::slot(batch.slot), encode_slot(batch, holder.epoch, hash)),
-            (Field::head(TAIL), encode_tail(Tail { slot: batch.slot, hash })),
+            (keys::slot(batch.slot), encode_slot(batch)),
+            (Field::head(TAIL), encode_tail(batch.tail())),
         ],
         delete: Vec::new(),
         get: vec![Field::head(EPOCH), Field::head(TAIL), keys::slot(batch.slot)],
@@ -53,8 +54,8 @@ pub(crate) async fn append(
     let outcome = match found {
         _ if answer.succeeded => Outcome::Committed,
         _ if answer.value(0) != Some(&holder.encode()) => Outcome::Fenced,
-        Some(found) if found.batch == *batch => Outcome::Committed,
-        Some(found) => Outcome::Conflict(Some(found.batch.id)),
+        Some(found) if found.batch() == batch.batch() => Outcome::Committed,
+        Some(found) => Outcome::Conflict(Some(found.id)),
         None => Outcome::Conflict(None),
     };
     Ok(Appended { outcome, tail })
@@ -92,13 +93,13 @@ impl RedisWriter {
         }
     }
 
-    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn try_append(&mut self, batch: &Chained) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
-        let after = self.tail.attempt(batch, self.holder.epoch);
-        let appended = append(&client, self.holder, self.recovered, batch, after.hash).await?;
+        self.tail.attempt(batch.tail());
+        let appended = append(&client, self.holder, self.recovered, batch).await?;
         self.client = Some(client);
         if appended.outcome == Outcome::Committed {
-            self.tail.committed(after);
+            self.tail.committed(batch.tail());
         }
         let refused = matches!(appended.outcome, Outcome::Conflict(_));
         Ok(if refused && !self.tail.is_known(appended.tail) { lost("Redis") } else { appended.outcome })
@@ -125,7 +126,7 @@ impl RedisWriter {
 
 #[async_trait]
 impl Writer for RedisWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
             return too_large(&self.confirm().await);
         }

@@ -7,7 +7,7 @@
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use leasehold_journal::{Batch, BatchId, Claim, Journal, Opened, Outcome, Slots, Tail, chain};
+use leasehold_journal::{Batch, BatchId, Chained, Claim, Journal, Opened, Outcome, Slots, Tail};
 use leasehold_journal_wal::{WalConfig, WalJournal};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 
@@ -32,11 +32,12 @@ async fn append(opened: &mut Opened, tail: &mut Tail, facts: usize) -> Duration 
     let slot = tail.slot.next();
     let body = vec![slot.0.to_le_bytes()[0] | 1; facts * FACT_BYTES].into();
     let batch = Batch { slot, id: BatchId(u128::from(slot.0)), prev_hash: tail.hash, body };
+    let batch = Chained::new(batch, opened.epoch);
     let start = clock();
     let outcome = opened.writer.append(&batch).await;
     let took = start.elapsed();
     assert_eq!(outcome, Outcome::Committed);
-    *tail = Tail { slot, hash: chain(&batch, opened.epoch) };
+    *tail = batch.tail();
     took
 }
 
@@ -86,8 +87,8 @@ async fn main() {
     let (mut from, mut bytes) = (Slot(1), 0);
     while let Ok(Slots::Found(found)) = opened.reader.slots(from).await {
         let Some(last) = found.last() else { break };
-        from = last.batch.slot.next();
-        bytes += found.iter().map(|committed| committed.batch.body.len()).sum::<usize>();
+        from = last.slot.next();
+        bytes += found.iter().map(|committed| committed.body.len()).sum::<usize>();
     }
     println!(
         "opening with {} MB of log: {opening:?}; then reading all: {:?}",

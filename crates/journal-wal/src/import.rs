@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use leasehold_journal::{Committed, Head, ImportError, OpenError, ReadError, Reader, Slots, Tail};
+use leasehold_journal::{Chained, Head, ImportError, OpenError, ReadError, Reader, Slots, Tail};
 use leasehold_types::{ClusterId, Slot};
 
 use crate::config::WalConfig;
@@ -96,9 +96,9 @@ async fn copy_slots(
             Slots::Found(_) => return Err(missing(next, "it is before the tail but cannot be read").into()),
             Slots::Compacted { .. } => return Err(ReadError::Replaced.into()),
         };
-        for committed in found.iter().filter(|committed| committed.batch.slot <= head.tail.slot) {
-            if committed.batch.prev_hash != target.tail.hash {
-                return Err(missing(committed.batch.slot, "it does not follow the chain").into());
+        for committed in found.iter().filter(|committed| committed.slot <= head.tail.slot) {
+            if committed.prev_hash != target.tail.hash {
+                return Err(missing(committed.slot, "it does not follow the chain").into());
             }
             target.write(committed).map_err(&broken)?;
         }
@@ -130,8 +130,8 @@ impl<'a> Target<'a> {
         Ok(Self { disk, config, active, tail: start, buffer: Vec::new() })
     }
 
-    fn write(&mut self, committed: &Committed) -> io::Result<()> {
-        let sectors = sector::sectors_for(committed.batch.body.len());
+    fn write(&mut self, committed: &Chained) -> io::Result<()> {
+        let sectors = sector::sectors_for(committed.body.len());
         if !self.active.has_room_for(sectors) {
             self.active.file.sync()?;
             let header = self.active.header;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use leasehold_journal::{Committed, OpenError, Tail};
+use leasehold_journal::{Chained, OpenError, Tail};
 use leasehold_types::{ClusterId, Slot};
 
 use crate::disk::Disk;
@@ -22,7 +22,7 @@ pub(crate) struct Log {
     /// The end of the whole prefix.
     pub(crate) tail: Tail,
     /// The last whole batch, with its first sector if it is in the last segment.
-    pub(crate) last: Option<(Committed, Option<u64>)>,
+    pub(crate) last: Option<(Chained, Option<u64>)>,
     /// The first free sector of the last segment.
     pub(crate) next: u64,
     /// Sectors from `next` up to here may hold parts of an unfinished batch.
@@ -186,7 +186,7 @@ impl Walk<'_> {
             }
             match scanner.step()? {
                 Step::Batch { committed, first } => {
-                    self.log.epoch = self.log.epoch.max(committed.epoch.0);
+                    self.log.epoch = self.log.epoch.max(committed.epoch().0);
                     self.log.last = Some((committed, Some(first)));
                     (self.log.tail, self.log.next) = (scanner.tail(), scanner.position());
                 }

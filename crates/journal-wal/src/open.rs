@@ -3,7 +3,7 @@
 use std::io;
 use std::sync::Arc;
 
-use leasehold_journal::{Batch, Claim, Head, OpenError, Tail};
+use leasehold_journal::{Chained, Claim, Head, OpenError, Tail};
 use leasehold_types::{ClusterId, Durability, Epoch, Nonce, Slot};
 
 use crate::config::WalConfig;
@@ -25,7 +25,7 @@ pub(crate) struct Ready {
     pub(crate) lock: Box<dyn Send + Sync>,
     pub(crate) core: Arc<Core>,
     pub(crate) active: Active,
-    pub(crate) last: Option<Batch>,
+    pub(crate) last: Option<Chained>,
     pub(crate) durability: Durability,
     pub(crate) loss: Option<String>,
 }
@@ -98,7 +98,7 @@ pub(crate) fn open(disk: Arc<dyn Disk>, config: &WalConfig, claim: &Claim) -> Re
     let state = state(&identity, snapshot, &log, &active);
     let core = Arc::new(Core::new(disk, config.clone(), identity.cluster, state));
     core.note_active(active.bytes(), active.bytes_left());
-    let last = log.last.map(|(committed, _)| committed.batch);
+    let last = log.last.map(|(committed, _)| committed);
     let loss = (!losses.is_empty()).then(|| losses.join("; "));
     Ok(Ready { lock, core, active, last, durability, loss })
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::{Committed, Head, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo};
+use leasehold_journal::{Chained, Head, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo};
 use leasehold_types::Slot;
 
 use crate::core::Core;
@@ -115,13 +115,13 @@ impl WalReader {
         Err(ReadError::Unavailable("segments keep vanishing while they are read".to_owned()))
     }
 
-    fn read_view(&mut self, view: &View, from: Slot) -> Result<Vec<Committed>, Stopped> {
+    fn read_view(&mut self, view: &View, from: Slot) -> Result<Vec<Chained>, Stopped> {
         let mut scanner = self.scanner(view, from)?;
         let (mut found, mut bytes) = (Vec::new(), 0);
         while bytes < READ_BYTES && End::At(scanner.tail().slot) != view.end {
             match self.step(&mut scanner, view)? {
-                Some(committed) if committed.batch.slot >= from => {
-                    bytes += committed.batch.body.len() + 128;
+                Some(committed) if committed.slot >= from => {
+                    bytes += committed.body.len() + 128;
                     found.push(committed);
                 }
                 Some(_) => {}
@@ -160,7 +160,7 @@ impl WalReader {
     }
 
     /// The next batch, or none when the segment is at its end.
-    fn step(&self, scanner: &mut Scanner, view: &View) -> Result<Option<Committed>, Stopped> {
+    fn step(&self, scanner: &mut Scanner, view: &View) -> Result<Option<Chained>, Stopped> {
         for _ in 0..ATTEMPTS {
             match scanner.step().map_err(|error| unavailable(&error))? {
                 Step::Batch { committed, .. } => return Ok(Some(committed)),

@@ -4,7 +4,7 @@
 //! sectors, and whatever else does not check is damage. The checksum also covers where the sector belongs, so that a
 //! right sector in a wrong place is damage too.
 
-use leasehold_journal::{Batch, BatchId, Committed, Hash};
+use leasehold_journal::{Batch, BatchId, Chained, Hash};
 use leasehold_types::{ClusterId, Epoch, Slot};
 
 /// Size of a sector: the smallest unit that disks write atomically.
@@ -91,14 +91,13 @@ pub(crate) fn push(out: &mut Vec<u8>, salt: Salt, number: u64, index: u16, slot:
 }
 
 /// The sectors of a committed batch that begins at sector `first`.
-pub(crate) fn encode(out: &mut Vec<u8>, salt: Salt, first: u64, committed: &Committed) {
-    let Committed { batch, epoch, .. } = committed;
+pub(crate) fn encode(out: &mut Vec<u8>, salt: Salt, first: u64, batch: &Chained) {
     let mut stream = Vec::with_capacity(BATCH_HEADER + batch.body.len());
-    stream.extend_from_slice(&epoch.0.to_le_bytes());
+    stream.extend_from_slice(&batch.epoch().0.to_le_bytes());
     stream.extend_from_slice(&batch.id.0.to_le_bytes());
     let len = u32::try_from(batch.body.len()).expect("a body is below the limit");
     stream.extend_from_slice(&len.to_le_bytes());
-    stream.extend_from_slice(&committed.hash().0);
+    stream.extend_from_slice(&batch.hash().0);
     stream.extend_from_slice(&batch.body);
     for (index, payload) in stream.chunks(PAYLOAD).enumerate() {
         let index = u16::try_from(index).expect("a body is below the limit");
@@ -113,7 +112,7 @@ pub(crate) fn sectors_of(first_payload: &[u8]) -> Option<usize> {
 }
 
 /// The batch whose payloads, one after the other, are `stream`; `None` if it does not follow the chain.
-pub(crate) fn decode(stream: &bytes::Bytes, slot: Slot, prev_hash: Hash) -> Option<Committed> {
+pub(crate) fn decode(stream: &bytes::Bytes, slot: Slot, prev_hash: Hash) -> Option<Chained> {
     let header = stream.get(..BATCH_HEADER)?;
     let epoch = Epoch(u64_at(header, 0));
     let id = BatchId(u128::from_le_bytes(header[8..24].try_into().ok()?));
@@ -122,7 +121,7 @@ pub(crate) fn decode(stream: &bytes::Bytes, slot: Slot, prev_hash: Hash) -> Opti
     if body.len() != u32_at(header, 24) as usize {
         return None;
     }
-    Committed::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
+    Chained::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
 }
 
 pub(crate) fn u16_at(bytes: &[u8], at: usize) -> u16 {
@@ -141,14 +140,14 @@ pub(crate) fn u64_at(bytes: &[u8], at: usize) -> u64 {
 mod tests {
     use super::*;
 
-    fn committed(len: usize) -> Committed {
+    fn committed(len: usize) -> Chained {
         let batch = Batch {
             slot: Slot(7),
             id: BatchId(9),
             prev_hash: Hash([1; 32]),
             body: bytes::Bytes::from(vec![0xEE; len]),
         };
-        Committed::new(batch, Epoch(3))
+        Chained::new(batch, Epoch(3))
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use leasehold_journal::{Committed, Hash, Tail};
+use leasehold_journal::{Chained, Hash, Tail};
 use leasehold_types::ClusterId;
 
 use crate::disk::DiskFile;
@@ -97,7 +97,7 @@ impl Header {
 /// What comes next in a segment.
 pub(crate) enum Step {
     /// A whole batch and its first sector.
-    Batch { committed: Committed, first: u64 },
+    Batch { committed: Chained, first: u64 },
     /// Zeros: nothing was ever written after this.
     End,
     /// The next batch was begun and not finished; sectors before `end` may hold parts of it.

@@ -4,9 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use leasehold_journal::{
-    Batch, Committed, Confirmation, Head, Limits, Outcome, Reader, Room, Slots, Tail, Writer,
-};
+use leasehold_journal::{Chained, Confirmation, Head, Limits, Outcome, Reader, Room, Slots, Tail, Writer};
 use leasehold_types::{Epoch, Slot};
 
 use crate::Owner;
@@ -59,9 +57,9 @@ impl Active {
     }
 
     /// Writes a batch at the end, without syncing it.
-    pub(crate) fn write(&mut self, committed: &Committed, buffer: &mut Vec<u8>) -> io::Result<()> {
+    pub(crate) fn write(&mut self, batch: &Chained, buffer: &mut Vec<u8>) -> io::Result<()> {
         buffer.clear();
-        sector::encode(buffer, self.header.salt(), self.next, committed);
+        sector::encode(buffer, self.header.salt(), self.next, batch);
         self.file.write_at(self.next * sector::BYTES as u64, buffer)?;
         self.next += (buffer.len() / sector::BYTES) as u64;
         Ok(())
@@ -84,12 +82,12 @@ pub(crate) struct WalWriter {
     active: Active,
     tail: Tail,
     /// The batch in the last slot, to recognise it when it is appended again.
-    last: Option<Batch>,
+    last: Option<Chained>,
     buffer: Vec<u8>,
 }
 
 impl WalWriter {
-    pub(crate) fn new(core: Arc<Core>, owner: Arc<Owner>, active: Active, last: Option<Batch>) -> Self {
+    pub(crate) fn new(core: Arc<Core>, owner: Arc<Owner>, active: Active, last: Option<Chained>) -> Self {
         let (epoch, tail) = {
             let state = core.state();
             (state.head.epoch, state.tail())
@@ -97,21 +95,20 @@ impl WalWriter {
         Self { core, owner, epoch, active, tail, last, buffer: Vec::new() }
     }
 
-    fn commit(&mut self, batch: &Batch) -> Outcome {
+    fn commit(&mut self, batch: &Chained) -> Outcome {
         match self.make_room(sector::sectors_for(batch.body.len())) {
             Ok(()) => {}
             Err(NoPlace::Full(reason)) => return Outcome::Unknown(format!("disk full: {reason}")),
             Err(NoPlace::Broken(error)) => return self.broken("taking a segment into use", &error),
         }
-        let committed = Committed::new(batch.clone(), self.epoch);
-        if let Err(error) = self.active.write(&committed, &mut self.buffer) {
+        if let Err(error) = self.active.write(batch, &mut self.buffer) {
             return self.broken("write", &error);
         }
         if let Err(error) = self.active.file.sync() {
             return self.broken("sync", &error);
         }
-        self.tail = committed.tail();
-        self.last = Some(committed.batch);
+        self.tail = batch.tail();
+        self.last = Some(batch.clone());
         self.core.note_active(self.active.bytes(), self.active.bytes_left());
         let recovering = {
             let mut state = self.core.state();
@@ -188,17 +185,17 @@ impl WalWriter {
     }
 
     /// An append to a slot that is taken or was compacted away.
-    async fn append_again(&self, batch: &Batch) -> Outcome {
+    async fn append_again(&self, batch: &Chained) -> Outcome {
         match &self.last {
-            Some(last) if last == batch => return Outcome::Committed,
+            Some(last) if last.batch() == batch.batch() => return Outcome::Committed,
             Some(last) if last.slot == batch.slot => return Outcome::Conflict(Some(last.id)),
             _ => {}
         }
         let found = WalReader::live(Arc::clone(&self.core)).slots(batch.slot).await;
         match found {
             Ok(Slots::Found(found)) => match found.first() {
-                Some(there) if there.batch == *batch => Outcome::Committed,
-                there => Outcome::Conflict(there.map(|there| there.batch.id)),
+                Some(there) if there.batch() == batch.batch() => Outcome::Committed,
+                there => Outcome::Conflict(there.map(|there| there.id)),
             },
             Ok(Slots::Compacted { .. }) | Err(_) => Outcome::Conflict(None),
         }
@@ -211,7 +208,7 @@ impl WalWriter {
 
 #[async_trait]
 impl Writer for WalWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         if let Some(reason) = self.failure() {
             return Outcome::Failed(reason);
         }
@@ -219,7 +216,7 @@ impl Writer for WalWriter {
             return self.append_again(batch).await;
         }
         let follows = batch.slot == self.tail.slot.next() && batch.prev_hash == self.tail.hash;
-        if !follows || batch.body.len() > self.core.config.body_limit() {
+        if !follows || batch.epoch() != self.epoch || batch.body.len() > self.core.config.body_limit() {
             return Outcome::Conflict(None);
         }
         self.commit(batch)

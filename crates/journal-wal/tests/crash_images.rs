@@ -7,7 +7,7 @@ mod kit;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kit::{Random, append, install, is_suffix, now, open, read_all, tiny};
-use leasehold_journal::{Committed, Opened, Outcome, Tail};
+use leasehold_journal::{Chained, Opened, Outcome, Tail};
 use leasehold_journal_wal::disk::{Fault, MemoryDisk};
 use leasehold_types::Slot;
 
@@ -22,8 +22,8 @@ fn setting(name: &str, default: u64) -> u64 {
 /// What was acknowledged, and what may or may not have happened.
 #[derive(Clone, Default)]
 struct Truth {
-    acknowledged: Vec<Committed>,
-    in_doubt: Option<Committed>,
+    acknowledged: Vec<Chained>,
+    in_doubt: Option<Chained>,
     snapshot: Option<(Tail, u8)>,
     snapshot_in_doubt: Option<(Tail, u8)>,
     epoch: u64,
@@ -31,7 +31,7 @@ struct Truth {
 
 impl Truth {
     fn tail(&self) -> Tail {
-        self.acknowledged.last().map_or(Tail::default(), Committed::tail)
+        self.acknowledged.last().map_or(Tail::default(), Chained::tail)
     }
 
     /// Takes a random step; false when the disk has stopped.

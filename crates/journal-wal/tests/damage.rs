@@ -6,7 +6,7 @@ mod kit;
 
 use kit::{append_all, claim, install, is_suffix, journal, now, open, read_all, recovering, tiny};
 use leasehold_journal::{
-    Claim, Committed, ImportError, Journal, MemoryJournal, OpenError, Opened, Outcome, Tail,
+    Chained, Claim, ImportError, Journal, MemoryJournal, OpenError, Opened, Outcome, Tail,
 };
 use leasehold_journal_wal::disk::{Disk, Fault, MemoryDisk, Suitability};
 use leasehold_types::{Durability, Slot};
@@ -14,7 +14,7 @@ use leasehold_types::{Durability, Slot};
 const SECTOR: usize = 512;
 
 /// A closed journal of several segments, with a snapshot in the middle if asked for.
-fn written(snapshot: bool) -> (MemoryDisk, Vec<Committed>) {
+fn written(snapshot: bool) -> (MemoryDisk, Vec<Chained>) {
     let disk = MemoryDisk::new();
     let mut opened = open(&disk, &tiny()).unwrap();
     let mut all = append_all(&mut opened, Tail::default(), 8, 300);
@@ -186,7 +186,7 @@ fn recover_finds_the_cluster_of_a_lost_identity() {
     disk.remove("identity").unwrap();
     let opened = recover(&disk);
     assert_eq!((opened.cluster, opened.tail), (claim().new_cluster, all.last().unwrap().tail()));
-    assert!(opened.epoch > all[0].epoch);
+    assert!(opened.epoch > all[0].epoch());
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use kit::{append, append_all, claim, install, now, read_all, recovering};
 use leasehold_journal::archive::{Archive, write_archive};
-use leasehold_journal::{Committed, Journal, OpenError, Opened, Outcome, Room, Tail};
+use leasehold_journal::{Chained, Journal, OpenError, Opened, Outcome, Room, Tail};
 use leasehold_journal_wal::disk::MemoryDisk;
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_types::Slot;
@@ -110,7 +110,7 @@ fn a_reader_from_outside_sees_everything_committed_beside_a_live_writer() {
     let mut reader = now(outside.reader()).unwrap();
     let mut all = Vec::new();
     for count in [1, 0, 1, 40] {
-        let tail = all.last().map_or(Tail::default(), Committed::tail);
+        let tail = all.last().map_or(Tail::default(), Chained::tail);
         all.extend(append_all(&mut opened, tail, count, 2_000));
         assert_eq!(read_all(reader.as_mut()), all);
         assert_eq!(now(reader.head()).unwrap().tail, all.last().unwrap().tail());

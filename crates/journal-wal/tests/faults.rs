@@ -10,25 +10,23 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use kit::{append, append_all, batch, claim, install, is_suffix, now, open, read_all, tiny};
-use leasehold_journal::{
-    Committed, Confirmation, Directory, Journal as _, Opened, Outcome, Room, Tail, chain,
-};
+use leasehold_journal::{Chained, Confirmation, Directory, Journal as _, Opened, Outcome, Room, Tail};
 use leasehold_journal_wal::disk::{Disk, DiskFile, Fault, LockError, MemoryDisk, Op, Suitability};
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
 use leasehold_types::Slot;
 
 /// Opens, appends over several segments, stores a snapshot, appends again. Stops at the first failure. What was
 /// acknowledged, and what was in doubt then.
-fn script(disk: &MemoryDisk) -> (Vec<Committed>, Option<Committed>, Option<Outcome>) {
-    let mut all: Vec<Committed> = Vec::new();
+fn script(disk: &MemoryDisk) -> (Vec<Chained>, Option<Chained>, Option<Outcome>) {
+    let mut all: Vec<Chained> = Vec::new();
     let Ok(mut opened) = open(disk, &tiny()) else { return (all, None, None) };
     for number in 0..24_u8 {
-        let tail = all.last().map_or(Tail::default(), Committed::tail);
+        let tail = all.last().map_or(Tail::default(), Chained::tail);
         let (outcome, committed) = append(&mut opened, tail, vec![number; 150 * usize::from(number % 7)]);
         if outcome != Outcome::Committed {
             let ops = disk.ops().len();
             if let Outcome::Failed(_) = outcome {
-                let again = now(opened.writer.append(&committed.batch));
+                let again = now(opened.writer.append(&committed));
                 assert!(matches!(again, Outcome::Failed(_)), "a failed writer must not try again: {again:?}");
                 assert!(matches!(now(opened.writer.beat()), Outcome::Failed(_)));
                 assert!(matches!(now(opened.writer.confirm()), Confirmation::Unknown(_)));
@@ -48,14 +46,14 @@ fn script(disk: &MemoryDisk) -> (Vec<Committed>, Option<Committed>, Option<Outco
     (all, None, None)
 }
 
-fn check(disk: &MemoryDisk, all: &[Committed], in_doubt: Option<&Committed>, what: &str) {
+fn check(disk: &MemoryDisk, all: &[Chained], in_doubt: Option<&Chained>, what: &str) {
     let mut opened = open(disk, &tiny()).unwrap_or_else(|error| panic!("{what}: {error}"));
     let read = read_all(opened.reader.as_mut());
     let mut expected = all.to_vec();
-    if opened.tail.slot > expected.last().map_or(Slot(0), |last| last.batch.slot) {
+    if opened.tail.slot > expected.last().map_or(Slot(0), |last| last.slot) {
         expected.push(in_doubt.unwrap_or_else(|| panic!("{what}: more than was written")).clone());
     }
-    assert_eq!(opened.tail, expected.last().map_or(Tail::default(), Committed::tail), "{what}");
+    assert_eq!(opened.tail, expected.last().map_or(Tail::default(), Chained::tail), "{what}");
     assert!(is_suffix(&read, &expected), "{what}");
     let tail = opened.tail;
     append_all(&mut opened, tail, 3, 500);
@@ -88,7 +86,7 @@ fn each_step_fails_once_and_nothing_acknowledged_is_lost() {
             let mut restarted = all.clone();
             let reopened = disk.process_end();
             if let Ok(opened) = open(&reopened, &tiny())
-                && opened.tail.slot > all.last().map_or(Slot(0), |last| last.batch.slot)
+                && opened.tail.slot > all.last().map_or(Slot(0), |last| last.slot)
             {
                 restarted.extend(in_doubt);
             }
@@ -124,7 +122,7 @@ fn a_full_disk_takes_endings_refuses_more_and_recovers() {
     assert_eq!(read_all(opened.reader.as_mut()), all, "nothing was written");
 
     disk.set_capacity(None);
-    assert_eq!(now(opened.writer.append(&refused.batch)), Outcome::Committed, "the same batch again");
+    assert_eq!(now(opened.writer.append(&refused)), Outcome::Committed, "the same batch again");
     assert_eq!(opened.writer.room(), Room::Plenty);
     all.push(refused);
     drop(opened);
@@ -213,9 +211,9 @@ fn a_keeper_that_wakes_up_while_a_segment_is_taken_does_not_count_it_as_the_next
         let mut tail = Tail::default();
         let outcomes: Vec<Outcome> = (0..60)
             .map(|_| {
-                let batch = batch(tail, vec![7; 1_200]);
+                let batch = Chained::new(batch(tail, vec![7; 1_200]), epoch);
                 let outcome = now(writer.append(&batch));
-                tail = Tail { slot: batch.slot, hash: chain(&batch, epoch) };
+                tail = batch.tail();
                 *committed.lock().unwrap() = tail;
                 outcome
             })

@@ -5,7 +5,7 @@ use leasehold_journal::remote::claim::{
     ATTEMPTS, damaged_part, failed_probe, next_holder, probe_batch, probe_claim,
 };
 use leasehold_journal::remote::record::{Holder, Identity, decode_tail, encode_number, encode_tail};
-use leasehold_journal::{Claim, OpenError, Tail};
+use leasehold_journal::{Chained, Claim, OpenError, Tail};
 use leasehold_types::{Epoch, Slot, ids};
 
 use crate::client::{Client, Multi, Op, Trouble};
@@ -40,8 +40,9 @@ pub(crate) async fn probe(client: &Client) -> Result<(), OpenError> {
 async fn probe_at(client: &Client, paths: &Paths) -> Result<(), OpenError> {
     let first = claim(client, paths, &probe_claim(1)).await?;
     let second = claim(client, paths, &probe_claim(2)).await?;
-    let (mut seen, batch) = (Vec::new(), probe_batch(Slot(1)));
+    let mut seen = Vec::new();
     for claimed in [&first, &second, &second] {
+        let batch = Chained::new(probe_batch(Slot(1)), claimed.holder.epoch);
         let outcome = writer::append(client, paths, claimed.holder, claimed.place, None, &batch).await;
         seen.push(outcome.map_err(refuse)?.err());
     }

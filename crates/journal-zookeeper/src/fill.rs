@@ -8,7 +8,7 @@ use leasehold_journal::remote::record::{
     FORMAT, Holder, Identity, Pointer, Stage, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{self, Filling, filled_by_another, not_empty};
-use leasehold_journal::{Committed, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
+use leasehold_journal::{Chained, Head, ImportError, OpenError, Reader, SnapshotInfo, Tail};
 use leasehold_types::{Epoch, Nonce, Slot, ids};
 
 use crate::claim::{self, Claimed, refuse};
@@ -94,17 +94,17 @@ impl Filling for Fill<'_> {
     }
 
     /// Stores slots, many in one multi; the tail after them.
-    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError> {
+    async fn slots(&self, found: &[Chained]) -> Result<Tail, ImportError> {
         let (mut ops, mut bytes, mut tail) = (Vec::new(), 0, Tail::default());
         for one in found {
-            if !ops.is_empty() && bytes + one.batch.body.len() > BYTES_PER_MULTI {
+            if !ops.is_empty() && bytes + one.body.len() > BYTES_PER_MULTI {
                 self.write_slots(std::mem::take(&mut ops), tail).await?;
                 bytes = 0;
             }
-            ops.extend(self.paths.new_bucket(one.batch.slot).map(|bucket| Op::Create(bucket, Bytes::new())));
-            let value = encode_slot(&one.batch, one.epoch, one.hash());
+            ops.extend(self.paths.new_bucket(one.slot).map(|bucket| Op::Create(bucket, Bytes::new())));
+            let value = encode_slot(one);
             bytes += value.len();
-            ops.push(Op::Create(self.paths.slot(one.batch.slot), value));
+            ops.push(Op::Create(self.paths.slot(one.slot), value));
             tail = one.tail();
         }
         self.write_slots(ops, tail).await?;

@@ -5,7 +5,7 @@ use leasehold_journal::remote::record::{
     Holder, Identity, decode_slot, decode_tail, encode_number, encode_slot, encode_tail,
 };
 use leasehold_journal::remote::{confirmed_by, too_large};
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Room, Tail, Writer, chain};
+use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Room, Tail, Writer};
 
 use crate::client::{Client, Connector, Multi, Op, Trouble};
 use crate::paths::Paths;
@@ -29,16 +29,15 @@ pub(crate) async fn append(
     holder: Holder,
     place: Place,
     recovered: Option<Identity>,
-    batch: &Batch,
+    batch: &Chained,
 ) -> Result<Result<Place, Refused>, Trouble> {
-    let hash = chain(batch, holder.epoch);
-    let tail = Tail { slot: batch.slot, hash };
+    let tail = batch.tail();
     let mut ops = vec![
         Op::CheckNew(paths.holder(holder.nonce)),
         Op::Set(paths.tail.clone(), encode_tail(tail), Some(place.version)),
     ];
     ops.extend(paths.new_bucket(batch.slot).map(|bucket| Op::Create(bucket, "".into())));
-    ops.push(Op::Create(paths.slot(batch.slot), encode_slot(batch, holder.epoch, hash)));
+    ops.push(Op::Create(paths.slot(batch.slot), encode_slot(batch)));
     ops.extend(recovered.map(|identity| Op::Set(paths.identity.clone(), identity.encode(), None)));
     Ok(match client.multi(ops).await? {
         Multi::Done(versions) => {
@@ -88,16 +87,16 @@ impl ZookeeperWriter {
         }
     }
 
-    async fn try_append(&mut self, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn try_append(&mut self, batch: &Chained) -> Result<Outcome, Trouble> {
         let client = self.client().await?;
         let outcome = self.append_with(&client, batch).await?;
         self.client = Some(client);
         Ok(outcome)
     }
 
-    async fn append_with(&mut self, client: &Client, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn append_with(&mut self, client: &Client, batch: &Chained) -> Result<Outcome, Trouble> {
         let follows = batch.slot == self.place.tail.slot.next() && batch.prev_hash == self.place.tail.hash;
-        if !follows {
+        if !follows || batch.epoch() != self.holder.epoch {
             return self.explain(client, batch).await;
         }
         let paths = &self.connector.paths;
@@ -113,7 +112,7 @@ impl ZookeeperWriter {
 
     /// Tells what is in the way. The beat makes sure that we are current and that this session has seen everything
     /// before it; then the session may read.
-    async fn explain(&mut self, client: &Client, batch: &Batch) -> Result<Outcome, Trouble> {
+    async fn explain(&mut self, client: &Client, batch: &Chained) -> Result<Outcome, Trouble> {
         if self.beat_with(client).await? == Outcome::Fenced {
             return Ok(Outcome::Fenced);
         }
@@ -126,8 +125,8 @@ impl ZookeeperWriter {
         }
         let there = found.get(1).cloned().flatten().and_then(|(bytes, _)| decode_slot(batch.slot, &bytes));
         Ok(match there {
-            Some(there) if there.batch == *batch => Outcome::Committed,
-            Some(there) => Outcome::Conflict(Some(there.batch.id)),
+            Some(there) if there.batch() == batch.batch() => Outcome::Committed,
+            Some(there) => Outcome::Conflict(Some(there.id)),
             None => Outcome::Conflict(None),
         })
     }
@@ -155,7 +154,7 @@ impl ZookeeperWriter {
 
 #[async_trait]
 impl Writer for ZookeeperWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         if batch.body.len() > LIMITS.body_bytes {
             return too_large(&self.confirm().await);
         }

@@ -146,6 +146,7 @@ const CHECKS: &[Check] = checks![
     "J1 batches are kept in order" => appending::in_order,
     "J1 a gap is refused" => appending::gap_refused,
     "J1 a batch that does not follow the chain is refused" => appending::stray_refused,
+    "J1 a batch that is chained in another epoch is refused" => appending::foreign_refused,
     "J2 other bytes in a taken slot are a conflict" => appending::other_bytes_conflict,
     "J3 the same bytes again are committed once" => appending::same_bytes_again,
     "J9 slots are hash-chained" => appending::hash_chain,

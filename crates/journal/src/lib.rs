@@ -37,6 +37,7 @@
 //!   standby that reads it opens at once.
 
 pub mod archive;
+mod chain;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod lines;
@@ -44,6 +45,7 @@ mod memory;
 pub mod remote;
 mod witness;
 
+pub use chain::{Batch, BatchId, Chained, Hash, InvalidHash, chain};
 pub use lines::{Lines, LinesError, seal};
 pub use memory::{Defect, Fault, MemoryJournal};
 pub use witness::{Directory, Sighting, Witness};
@@ -53,102 +55,6 @@ use std::fmt;
 use async_trait::async_trait;
 use bytes::Bytes;
 use leasehold_types::{ClusterId, Durability, Epoch, Nonce, Slot};
-
-/// A hash of the chain.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct Hash(pub [u8; 32]);
-
-impl Hash {
-    /// The hash before the first slot.
-    pub const ZERO: Self = Self([0; 32]);
-}
-
-impl fmt::Display for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-impl std::str::FromStr for Hash {
-    type Err = InvalidHash;
-
-    fn from_str(text: &str) -> Result<Self, InvalidHash> {
-        blake3::Hash::from_hex(text).map(|hash| Self(*hash.as_bytes())).map_err(|_| InvalidHash)
-    }
-}
-
-/// The text is not 64 hexadecimal digits.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a hash: 64 hexadecimal digits")]
-pub struct InvalidHash;
-
-impl fmt::Debug for Hash {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0[..4].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
-}
-
-/// Names one attempt to fill one slot, so that a writer recognises its own batch after an unknown outcome.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
-pub struct BatchId(pub u128);
-
-/// One batch of facts on its way into a slot.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Batch {
-    /// The slot it is for: the tail plus one.
-    pub slot: Slot,
-    /// Its own name; the same for every attempt with the same bytes.
-    pub id: BatchId,
-    /// The chain's hash at the slot before.
-    pub prev_hash: Hash,
-    /// What the node wrote; opaque here.
-    pub body: Bytes,
-}
-
-/// One committed batch, as read back. Both ways to make one see to it that its hash is right, so that nobody who has one
-/// computes it again; for the same reason nobody changes one.
-#[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Committed {
-    /// The batch.
-    pub batch: Batch,
-    /// The epoch that appended it.
-    pub epoch: Epoch,
-    hash: Hash,
-}
-
-impl Committed {
-    /// A batch that this epoch appends.
-    pub fn new(batch: Batch, epoch: Epoch) -> Self {
-        let hash = chain(&batch, epoch);
-        Self { batch, epoch, hash }
-    }
-
-    /// What was read with this hash; nothing if it is not what its hash says (J12).
-    pub fn checked(batch: Batch, epoch: Epoch, hash: Hash) -> Option<Self> {
-        Some(Self::new(batch, epoch)).filter(|committed| committed.hash() == hash)
-    }
-
-    /// The chain's hash at this slot: [`chain`] of the batch and its epoch.
-    pub fn hash(&self) -> Hash {
-        self.hash
-    }
-
-    /// The tail of a journal that ends with it.
-    pub fn tail(&self) -> Tail {
-        Tail { slot: self.batch.slot, hash: self.hash }
-    }
-}
-
-/// The chain's hash at a batch's slot: over everything before it, and the batch with its epoch.
-pub fn chain(batch: &Batch, epoch: Epoch) -> Hash {
-    let mut hasher = blake3::Hasher::new();
-    hasher.update(&batch.prev_hash.0);
-    hasher.update(&batch.slot.0.to_le_bytes());
-    hasher.update(&epoch.0.to_le_bytes());
-    hasher.update(&batch.id.0.to_le_bytes());
-    hasher.update(&batch.body);
-    Hash(*hasher.finalize().as_bytes())
-}
 
 /// What came of an append, a beat, a truncation or a snapshot switch (J2).
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -332,10 +238,11 @@ pub trait Journal: Send + Sync + 'static {
 /// Appends to a journal. There is one per epoch.
 #[async_trait]
 pub trait Writer: Send {
-    /// Commits a batch (J1–J3). `Committed` means durable.
+    /// Commits a batch (J1–J3). `Committed` means durable. One that is chained in another epoch than this writer's is never
+    /// written, only found: that is how what an earlier epoch has done is asked for again.
     ///
     /// Not cancel-safe: a dropped call is an unknown outcome, to be resolved by appending the same batch again.
-    async fn append(&mut self, batch: &Batch) -> Outcome;
+    async fn append(&mut self, batch: &Chained) -> Outcome;
 
     /// Whether our epoch is still current (J7). The question must have been begun after the request that needs it.
     async fn confirm(&mut self) -> Confirmation;
@@ -399,7 +306,7 @@ pub trait Reader: Send {
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Slots {
     /// Consecutive slots from the one asked for.
-    Found(Vec<Committed>),
+    Found(Vec<Chained>),
     /// The slot asked for was compacted away; the oldest kept is this.
     Compacted {
         /// The oldest slot that can still be read.
@@ -492,41 +399,4 @@ pub enum ReadError {
     /// The snapshot was replaced while it was being read; begin again.
     #[error("the snapshot was replaced meanwhile")]
     Replaced,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Journals that exist were chained so.
-    #[test]
-    fn the_chain_is_over_the_hash_before_slot_epoch_id_and_body_in_this_order() {
-        for length in [0, 1, 959, 960, 961, 5_000, 70_000] {
-            let body: Vec<u8> = (0..length).map(|place| (place % 251) as u8).collect();
-            let prev_hash = Hash([7; 32]);
-            let batch =
-                Batch { slot: Slot(3), id: BatchId(5 << 64 | 6), prev_hash, body: body.clone().into() };
-            let mut hasher = blake3::Hasher::new();
-            hasher.update(&[7; 32]).update(&[3, 0, 0, 0, 0, 0, 0, 0]).update(&[4, 0, 0, 0, 0, 0, 0, 0]);
-            hasher.update(&[6, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]).update(&body);
-            assert_eq!(chain(&batch, Epoch(4)), Hash(*hasher.finalize().as_bytes()), "{length} bytes");
-        }
-    }
-
-    #[test]
-    fn what_is_not_what_its_hash_says_is_not_read() {
-        let batch = Batch { slot: Slot(3), id: BatchId(5), prev_hash: Hash([7; 32]), body: "facts".into() };
-        let committed = Committed::new(batch.clone(), Epoch(4));
-        let read = |batch: &Batch, epoch| Committed::checked(batch.clone(), Epoch(epoch), committed.hash());
-        assert_eq!(read(&batch, 4), Some(committed.clone()));
-        assert_eq!(read(&batch, 5), None);
-        for other in [
-            Batch { slot: Slot(4), ..batch.clone() },
-            Batch { id: BatchId(6), ..batch.clone() },
-            Batch { prev_hash: Hash::ZERO, ..batch.clone() },
-            Batch { body: "Facts".into(), ..batch.clone() },
-        ] {
-            assert_eq!(read(&other, 4), None, "{other:?}");
-        }
-    }
 }

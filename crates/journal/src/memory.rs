@@ -38,7 +38,7 @@ struct Shared {
     wakers: Vec<Waker>,
     faults: std::collections::VecDeque<Fault>,
     /// An append whose caller was told `Unknown` and that has not landed yet.
-    late: Option<(Holder, crate::Batch)>,
+    late: Option<(Holder, crate::Chained)>,
 }
 
 /// What goes wrong with one append.
@@ -59,6 +59,8 @@ pub enum Fault {
 pub enum Defect {
     /// Appends do not check the epoch.
     StaleAppend,
+    /// A batch that is chained in another epoch than its writer's is taken.
+    EpochUnread,
     /// Beats do not check the epoch.
     StaleBeat,
     /// The confirmation says yes to everybody.
@@ -290,7 +292,7 @@ impl Journal for MemoryJournal {
                 Slots::Found(found) if !found.is_empty() => slots.extend(found),
                 other => return Err(ImportError::Source(crate::archive::missing(next, &other))),
             }
-            next = slots.last().map_or(next, |last: &crate::Committed| last.batch.slot.next());
+            next = slots.last().map_or(next, |last: &crate::Chained| last.slot.next());
         }
         self.lock().record.fill(head, snapshot, slots).map_err(ImportError::NotEmpty)
     }

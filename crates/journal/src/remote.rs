@@ -25,7 +25,7 @@ use std::path::Path;
 
 use leasehold_types::Slot;
 
-use crate::{Committed, Confirmation, Outcome, ReadError, SnapshotInfo};
+use crate::{Chained, Confirmation, Outcome, ReadError, SnapshotInfo};
 
 /// The variable with the engine's password, when neither the URL nor a file has it.
 pub const PASSWORD_VARIABLE: &str = "LEASEHOLD_JOURNAL_PASSWORD";
@@ -127,7 +127,7 @@ const UNREADABLE: &str = "it is before the tail, but missing, cut short, or not 
 /// # Errors
 /// The first one already is missing or damaged. A damaged one further on ends what is found: it is named when it is
 /// asked for.
-pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committed>, ReadError> {
+pub fn whole_prefix(from: Slot, mut found: Vec<Chained>) -> Result<Vec<Chained>, ReadError> {
     if found.is_empty() {
         return Err(damaged_slot(from, UNREADABLE));
     }
@@ -135,9 +135,9 @@ pub fn whole_prefix(from: Slot, mut found: Vec<Committed>) -> Result<Vec<Committ
     for index in 0..found.len() {
         let committed = &found[index];
         let (slot, before) = wanted;
-        let detail = if committed.batch.slot != slot {
+        let detail = if committed.slot != slot {
             UNREADABLE
-        } else if before.is_some_and(|hash| hash != committed.batch.prev_hash) {
+        } else if before.is_some_and(|hash| hash != committed.prev_hash) {
             "it does not follow the chain"
         } else {
             wanted = (slot.next(), Some(committed.hash()));

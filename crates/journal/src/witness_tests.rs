@@ -1,5 +1,5 @@
 use super::*;
-use crate::{Batch, BatchId, Claim, Journal, MemoryJournal, Outcome};
+use crate::{Batch, BatchId, Chained, Claim, Journal, MemoryJournal, Outcome};
 use leasehold_types::Nonce;
 
 fn witness() -> Witness {
@@ -121,6 +121,7 @@ async fn an_engine_that_lost_a_slot_is_noticed_when_it_is_opened() {
     for slot in 1..=3 {
         let prev_hash = journal.tail().hash;
         let batch = Batch { slot: Slot(slot), id: BatchId(slot.into()), prev_hash, body: "x".into() };
+        let batch = Chained::new(batch, opened.epoch);
         assert_eq!(opened.writer.append(&batch).await, Outcome::Committed);
     }
     let (cluster, epoch) = (opened.cluster, opened.epoch);
@@ -136,6 +137,7 @@ async fn an_engine_that_lost_a_slot_is_noticed_when_it_is_opened() {
     assert!(matches!(witness.check(&now), Err(OpenError::Regressed(_))));
     let prev_hash = journal.tail().hash;
     let batch = Batch { slot: Slot(3), id: BatchId(9), prev_hash, body: "other".into() };
+    let batch = Chained::new(batch, regressed.epoch);
     assert_eq!(regressed.writer.append(&batch).await, Outcome::Committed);
     let mut diverged = journal.open(claim(4)).await.unwrap();
     let now = Sighting::of(&mut diverged, &witness, None).await.unwrap();

@@ -39,6 +39,7 @@ async fn each_defect_is_caught_by_the_check_of_its_rule() {
         (Defect::AppendedTwice, "J3 the same bytes again are committed once"),
         (Defect::ConflictUnseen, "J2 other bytes in a taken slot are a conflict"),
         (Defect::GapTaken, "J1 a gap is refused"),
+        (Defect::EpochUnread, "J1 a batch that is chained in another epoch is refused"),
         (Defect::ChainUnchecked, "J1 a batch that does not follow the chain is refused"),
         (Defect::CompactedReopened, "J8 a compacted slot is never created again"),
         (Defect::CompactionHidden, "J8 truncated slots are said to be compacted"),

@@ -2,7 +2,7 @@
 
 use leasehold_core::codec::{self, CodecError, SnapshotDecoder};
 use leasehold_core::{Event, Fact, Journaled};
-use leasehold_journal::{Committed, Hash, OpenError, ReadError, Reader, Slots, Tail};
+use leasehold_journal::{Chained, Hash, OpenError, ReadError, Reader, Slots, Tail};
 use leasehold_types::{Epoch, Slot, WallTime};
 
 use crate::StartError;
@@ -74,7 +74,7 @@ impl Replay {
     }
 
     /// The slots after what was replayed until now, as many as the reader gives at once; empty at the tail.
-    pub(crate) async fn next_slots(&self, reader: &mut dyn Reader) -> Result<Vec<Committed>, StartError> {
+    pub(crate) async fn next_slots(&self, reader: &mut dyn Reader) -> Result<Vec<Chained>, StartError> {
         match reader.slots(self.tail.slot.next()).await? {
             Slots::Found(found) => Ok(found),
             Slots::Compacted { oldest } => {
@@ -87,7 +87,7 @@ impl Replay {
     /// Applies the next slot, after checking that it is the next (S8), and adds its events to `events`.
     pub(crate) fn apply(
         &mut self,
-        slot: &Committed,
+        slot: &Chained,
         events: &mut Vec<(WallTime, Event)>,
     ) -> Result<(), StartError> {
         let facts = self.facts_of(slot)?;
@@ -102,7 +102,7 @@ impl Replay {
     }
 
     /// The same for whoever wants no events: to make them takes a good part of the time.
-    pub(crate) fn apply_untold(&mut self, slot: &Committed) -> Result<(), StartError> {
+    pub(crate) fn apply_untold(&mut self, slot: &Chained) -> Result<(), StartError> {
         let facts = self.facts_of(slot)?;
         self.state.replay_untold(&facts);
         self.go_past(slot, &facts);
@@ -110,29 +110,28 @@ impl Replay {
     }
 
     /// The facts of the next slot, if it is the next and follows the chain.
-    fn facts_of(&self, slot: &Committed) -> Result<Vec<Fact>, StartError> {
-        let batch = &slot.batch;
-        let place = || format!("slot {}", batch.slot);
-        if batch.slot != self.tail.slot.next() {
+    fn facts_of(&self, slot: &Chained) -> Result<Vec<Fact>, StartError> {
+        let place = || format!("slot {}", slot.slot);
+        if slot.slot != self.tail.slot.next() {
             return Err(corrupt(
                 place(),
                 format!("it stands where slot {} should be", self.tail.slot.next()),
             )
             .into());
         }
-        if batch.prev_hash != self.tail.hash {
-            return Err(corrupt(place(), broken_chain(batch.prev_hash, self.tail.hash)).into());
+        if slot.prev_hash != self.tail.hash {
+            return Err(corrupt(place(), broken_chain(slot.prev_hash, self.tail.hash)).into());
         }
-        let facts = self.must_know(&batch.body).and_then(|()| codec::decode_body(&batch.body));
+        let facts = self.must_know(&slot.body).and_then(|()| codec::decode_body(&slot.body));
         facts.map_err(|error| unreadable(place(), error))
     }
 
     /// These facts of the next slot were applied.
-    fn go_past(&mut self, slot: &Committed, facts: &[Fact]) {
-        let Committed { batch, epoch, .. } = slot;
-        self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(*epoch);
-        self.bytes += batch.body.len() as u64;
-        if self.epoch.replace(*epoch) != Some(*epoch) {
+    fn go_past(&mut self, slot: &Chained, facts: &[Fact]) {
+        let epoch = slot.epoch();
+        self.resigned = (facts.last() == Some(&Fact::Resigned)).then_some(epoch);
+        self.bytes += slot.body.len() as u64;
+        if self.epoch.replace(epoch) != Some(epoch) {
             self.lives += 1;
         }
         self.tail = slot.tail();

@@ -17,7 +17,7 @@ mod work;
 use leasehold_core::{
     ClusterSecret, Counts, Decision, Event, EventAt, Fact, LockTable, Request, Ticket, TookOver,
 };
-use leasehold_journal::{Batch, BatchId, Confirmation, Limits, Outcome, Tail, chain};
+use leasehold_journal::{Batch, BatchId, Chained, Confirmation, Limits, Outcome, Tail};
 use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
 use crate::{Call, Durable, StopReason, SubmitError};
@@ -32,7 +32,7 @@ pub use work::{CommittedBatch, Delivery, Next, Work};
 enum Flight {
     /// `counts` are those of the table if the batch has everything that was decided until then.
     Append {
-        batch: Batch,
+        batch: Chained,
         body: Body,
         counts: Option<Counts>,
         round: u64,
@@ -308,10 +308,11 @@ impl State {
         self.outbox.push(first..self.bodies.decided(), round, replies, &mut self.live);
     }
 
-    fn begin_append(&mut self, body: Body) -> Batch {
+    fn begin_append(&mut self, body: Body) -> Chained {
         self.begun += 1;
         let slot = self.tail.slot.next();
         let batch = Batch { slot, id: self.batch_id(slot), prev_hash: self.tail.hash, body: body.bytes() };
+        let batch = Chained::new(batch, self.epoch);
         let counts = self.bodies.is_empty().then(|| self.table.counts());
         self.flight =
             Some(Flight::Append { batch: batch.clone(), body, counts, round: self.begun, attempts: 0 });
@@ -327,8 +328,8 @@ impl State {
         BatchId(u128::from_le_bytes(bytes))
     }
 
-    fn committed(&mut self, batch: Batch, body: Body, round: u64) -> CommittedBatch {
-        self.tail = Tail { slot: batch.slot, hash: chain(&batch, self.epoch) };
+    fn committed(&mut self, batch: Chained, body: Body, round: u64) -> CommittedBatch {
+        self.tail = batch.tail();
         self.durable = body.end();
         self.confirmed = round;
         let (facts, bytes) = (body.facts(), batch.body.len());

@@ -1,7 +1,7 @@
 //! The journaled state of a journal that others append to, kept up to date: what makes a standby warm.
 
 use leasehold_core::Journaled;
-use leasehold_journal::{Committed, Head, OpenError, ReadError, Reader, Sighting, Slots, Tail, Witness};
+use leasehold_journal::{Chained, Head, OpenError, ReadError, Reader, Sighting, Slots, Tail, Witness};
 use leasehold_types::{ClusterId, Epoch, FencingToken};
 
 use crate::happened;
@@ -79,7 +79,7 @@ impl Warm {
             match reader.slots(self.tail().slot.next()).await? {
                 Slots::Found(slots) => {
                     let Some(first) = slots.first() else { return Err(not_the_tail(self.tail(), to).into()) };
-                    self.must_follow(cluster, to, first.batch.prev_hash)?;
+                    self.must_follow(cluster, to, first.prev_hash)?;
                     self.apply(&slots)?;
                 }
                 // It fell behind what is kept; the snapshot that replaced the slots has them.
@@ -170,11 +170,11 @@ impl Warm {
         }
     }
 
-    fn apply(&mut self, slots: &[Committed]) -> Result<(), StartError> {
+    fn apply(&mut self, slots: &[Chained]) -> Result<(), StartError> {
         for slot in slots {
             let mut events = Vec::new();
             self.replay.apply(slot, &mut events)?;
-            self.ring.push(happened::of_slot(slot.batch.slot, events));
+            self.ring.push(happened::of_slot(slot.slot, events));
         }
         Ok(())
     }

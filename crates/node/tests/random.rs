@@ -9,7 +9,7 @@ use leasehold_core::{
     Acquire, Command, Journaled, LockTable, Query, Renew, RenewalReport, Reply, Settings, Sharing, Ticket,
     codec, invariants,
 };
-use leasehold_journal::{Batch, Confirmation, Limits, Outcome, Tail};
+use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Tail};
 use leasehold_node::Call;
 use leasehold_node::state::{Delivery, Next, State, Work};
 use leasehold_types::{
@@ -40,7 +40,7 @@ struct World {
     /// What the journal holds: the state that a restart would find.
     durable: Journaled,
     /// An append that the journal has taken although its answer was lost.
-    landed: Option<Batch>,
+    landed: Option<Chained>,
     tail: Tail,
     epoch: u64,
     now_ms: u64,
@@ -117,7 +117,7 @@ impl World {
         }
     }
 
-    fn append(&mut self, batch: &Batch) -> Outcome {
+    fn append(&mut self, batch: &Chained) -> Outcome {
         let lost = || Outcome::Unknown("lost".to_owned());
         if self.random.below(5) == 0 {
             return lost();
@@ -129,7 +129,8 @@ impl World {
         for fact in codec::decode_body(&batch.body).unwrap() {
             self.durable.replay(&fact, &mut Vec::new());
         }
-        self.tail = Tail { slot: batch.slot, hash: leasehold_journal::chain(batch, Epoch(self.epoch)) };
+        assert_eq!(batch.epoch(), Epoch(self.epoch));
+        self.tail = batch.tail();
         self.landed = Some(batch.clone());
         if self.random.below(5) == 0 { lost() } else { Outcome::Committed }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use leasehold_journal::{
-    Batch, BatchId, Claim, Committed, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
+    Batch, BatchId, Chained, Claim, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
 };
 use leasehold_journal_wal::disk::MemoryDisk;
 use leasehold_journal_wal::{Background, WalConfig, WalJournal};
@@ -82,14 +82,13 @@ pub(crate) fn batch(tail: Tail, body: Vec<u8>) -> Batch {
 }
 
 /// Appends a body after `tail`.
-pub(crate) fn append(opened: &mut Opened, tail: Tail, body: Vec<u8>) -> (Outcome, Committed) {
-    let batch = batch(tail, body);
-    let outcome = now(opened.writer.append(&batch));
-    (outcome, Committed::new(batch, opened.epoch))
+pub(crate) fn append(opened: &mut Opened, tail: Tail, body: Vec<u8>) -> (Outcome, Chained) {
+    let batch = Chained::new(batch(tail, body), opened.epoch);
+    (now(opened.writer.append(&batch)), batch)
 }
 
 /// Appends `count` bodies of `len` bytes; each must be committed.
-pub(crate) fn append_all(opened: &mut Opened, mut tail: Tail, count: u64, len: usize) -> Vec<Committed> {
+pub(crate) fn append_all(opened: &mut Opened, mut tail: Tail, count: u64, len: usize) -> Vec<Chained> {
     let mut all = Vec::new();
     for number in 0..count {
         let (outcome, committed) = append(opened, tail, vec![number.to_le_bytes()[0] ^ 0x55; len]);
@@ -113,15 +112,15 @@ pub(crate) fn install(opened: &mut Opened, at: Tail, chunks: &[&[u8]], keep_from
 }
 
 /// Everything that can be read, from the oldest slot on.
-pub(crate) fn read_all(reader: &mut dyn Reader) -> Vec<Committed> {
-    let mut all: Vec<Committed> = Vec::new();
+pub(crate) fn read_all(reader: &mut dyn Reader) -> Vec<Chained> {
+    let mut all: Vec<Chained> = Vec::new();
     let mut next = Slot(1);
     loop {
         match now(reader.slots(next)).unwrap() {
             Slots::Compacted { oldest } => next = oldest,
             Slots::Found(found) if found.is_empty() => return all,
             Slots::Found(found) => {
-                next = found.last().unwrap().batch.slot.next();
+                next = found.last().unwrap().slot.next();
                 all.extend(found);
             }
         }
@@ -129,6 +128,6 @@ pub(crate) fn read_all(reader: &mut dyn Reader) -> Vec<Committed> {
 }
 
 /// Whether exactly these slots can be read, from the oldest one still kept.
-pub(crate) fn is_suffix(read: &[Committed], all: &[Committed]) -> bool {
+pub(crate) fn is_suffix(read: &[Chained], all: &[Chained]) -> bool {
     all.ends_with(read)
 }

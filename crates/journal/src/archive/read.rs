@@ -10,7 +10,7 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 
 use super::{CHECKSUM_BYTES, MAGIC, Summary, VERSION};
 use crate::{
-    Batch, BatchId, Committed, Hash, Head, OpenError, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo,
+    Batch, BatchId, Chained, Hash, Head, OpenError, ReadError, Reader, Slots, SnapshotHasher, SnapshotInfo,
     Tail,
 };
 
@@ -73,7 +73,7 @@ impl Archive {
         Ok(())
     }
 
-    fn next_slot(&mut self) -> Result<Committed, ReadError> {
+    fn next_slot(&mut self) -> Result<Chained, ReadError> {
         let (tail, at) = self.cursor;
         self.file.seek(at)?;
         let epoch = Epoch(self.file.u64()?);
@@ -82,7 +82,7 @@ impl Archive {
         let hash = Hash(self.file.array()?);
         let batch = Batch { slot: tail.slot.next(), id, prev_hash: tail.hash, body };
         let slot = batch.slot;
-        let Some(committed) = Committed::checked(batch, epoch, hash) else {
+        let Some(committed) = Chained::checked(batch, epoch, hash) else {
             return Err(self.file.damaged(&format!("slot {slot} does not follow the chain")));
         };
         self.cursor = (committed.tail(), self.file.at);
@@ -121,8 +121,8 @@ impl Reader for Archive {
         let (mut found, mut bytes) = (Vec::new(), 0);
         while self.cursor.0.slot < self.head.tail.slot && bytes < READ_BYTES {
             let committed = self.next_slot()?;
-            if committed.batch.slot >= from {
-                bytes += committed.batch.body.len() + 64;
+            if committed.slot >= from {
+                bytes += committed.body.len() + 64;
                 found.push(committed);
             }
         }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use leasehold_types::{ClusterId, Epoch, Nonce};
 
 use super::*;
-use crate::{Batch, BatchId, Claim, Journal, MemoryJournal, OpenError, Outcome, Reader, Tail};
+use crate::{Batch, BatchId, Chained, Claim, Journal, MemoryJournal, OpenError, Outcome, Reader, Tail};
 
 /// A journal of `slots` batches, with a snapshot after `at` (none for 0).
 async fn journal(slots: u64, at: u64) -> MemoryJournal {
@@ -21,6 +21,7 @@ async fn journal(slots: u64, at: u64) -> MemoryJournal {
         let body = Bytes::from(vec![slot.to_le_bytes()[0]; 10 * usize::try_from(slot).unwrap()]);
         let Tail { hash, .. } = journal.tail();
         let batch = Batch { slot: Slot(slot), id: BatchId(u128::from(slot)), prev_hash: hash, body };
+        let batch = Chained::new(batch, opened.epoch);
         assert_eq!(opened.writer.append(&batch).await, Outcome::Committed);
         if slot == at {
             opened.snapshots.begin(journal.tail()).await.unwrap();

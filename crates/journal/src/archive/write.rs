@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use leasehold_types::{ClusterId, Epoch, Slot};
 
 use super::{MAGIC, VERSION, missing};
-use crate::{Committed, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
+use crate::{Chained, Head, ReadError, Reader, Slots, SnapshotInfo, Tail};
 
 /// How often a snapshot may be replaced under our hands before we give up.
 const ATTEMPTS: u32 = 8;
@@ -114,9 +114,9 @@ async fn write_once(reader: &mut dyn Reader, tmp: &Path) -> Result<Summary, Arch
             Slots::Found(found) if !found.is_empty() => found,
             other => return Err(missing(next, &other).into()),
         };
-        for committed in found.iter().filter(|committed| committed.batch.slot <= tail.slot) {
+        for committed in found.iter().filter(|committed| committed.slot <= tail.slot) {
             out.slot(committed).map_err(failed)?;
-            next = committed.batch.slot.next();
+            next = committed.slot.next();
         }
     }
     let bytes = out.finish().map_err(failed)?;
@@ -166,10 +166,10 @@ impl Summed {
         self.put(bytes)
     }
 
-    fn slot(&mut self, committed: &Committed) -> io::Result<()> {
-        self.put(&committed.epoch.0.to_le_bytes())?;
-        self.put(&committed.batch.id.0.to_le_bytes())?;
-        self.sized(&committed.batch.body)?;
+    fn slot(&mut self, committed: &Chained) -> io::Result<()> {
+        self.put(&committed.epoch().0.to_le_bytes())?;
+        self.put(&committed.id.0.to_le_bytes())?;
+        self.sized(&committed.body)?;
         self.put(&committed.hash().0)
     }
 

@@ -1,10 +1,11 @@
 //! J1–J3, J9, J10: what may be appended, and what is kept of it.
 
 use bytes::Bytes;
+use leasehold_types::Epoch;
 
 use super::Fixture;
 use super::kit::{Node, Seen, batch_after, ensure, read_all, same};
-use crate::{BatchId, Hash, Outcome, Tail, chain};
+use crate::{BatchId, Chained, Hash, Outcome, Tail, chain};
 
 pub(super) async fn in_order(fixture: &dyn Fixture) -> Result<(), Seen> {
     let place = fixture.place().await;
@@ -21,8 +22,8 @@ pub(super) async fn gap_refused(fixture: &dyn Fixture) -> Result<(), Seen> {
     let written = node.append_many(3).await?;
     let mut ahead = node.next_batch("ahead");
     ahead.slot = ahead.slot.next();
-    same("slot tail + 2", &node.opened.writer.append(&ahead).await, &Outcome::Conflict(None))?;
-    let read = read_all(node.opened.reader.as_mut(), written[0].batch.slot).await?;
+    same("slot tail + 2", &node.try_append(&ahead).await, &Outcome::Conflict(None))?;
+    let read = read_all(node.opened.reader.as_mut(), written[0].slot).await?;
     same("read back", &read, &written)?;
     node.append("after the refusal").await.map(drop)
 }
@@ -33,8 +34,23 @@ pub(super) async fn stray_refused(fixture: &dyn Fixture) -> Result<(), Seen> {
     let written = node.append_many(2).await?;
     let mut stray = node.next_batch("stray");
     stray.prev_hash = Hash([7; 32]);
-    same("wrong hash before", &node.opened.writer.append(&stray).await, &Outcome::Conflict(None))?;
-    let read = read_all(node.opened.reader.as_mut(), written[0].batch.slot).await?;
+    same("wrong hash before", &node.try_append(&stray).await, &Outcome::Conflict(None))?;
+    let read = read_all(node.opened.reader.as_mut(), written[0].slot).await?;
+    same("read back", &read, &written)?;
+    node.append("after the refusal").await.map(drop)
+}
+
+pub(super) async fn foreign_refused(fixture: &dyn Fixture) -> Result<(), Seen> {
+    let place = fixture.place().await;
+    let mut node = Node::open(place.journal(), 1).await?;
+    let written = node.append_many(2).await?;
+    let (epoch, next) = (node.opened.epoch, node.next_batch("foreign"));
+    for other in [Epoch(epoch.0 - 1), epoch.next()] {
+        let foreign = Chained::new(next.clone(), other);
+        let outcome = node.opened.writer.append(&foreign).await;
+        same(&format!("epoch {other} instead of {epoch}"), &outcome, &Outcome::Conflict(None))?;
+    }
+    let read = read_all(node.opened.reader.as_mut(), written[0].slot).await?;
     same("read back", &read, &written)?;
     node.append("after the refusal").await.map(drop)
 }
@@ -45,18 +61,18 @@ pub(super) async fn other_bytes_conflict(fixture: &dyn Fixture) -> Result<(), Se
     node.append("before").await?;
     let before = node.tail;
     let kept = node.append("kept").await?;
-    let conflict = Outcome::Conflict(Some(kept.batch.id));
+    let conflict = Outcome::Conflict(Some(kept.id));
 
     let other = batch_after(before, "other");
-    same("another batch", &node.opened.writer.append(&other).await, &conflict)?;
-    let mut forged = kept.batch.clone();
+    same("another batch", &node.try_append(&other).await, &conflict)?;
+    let mut forged = kept.batch().clone();
     forged.body = Bytes::from_static(b"kept, with other bytes");
-    same("the same id, other bytes", &node.opened.writer.append(&forged).await, &conflict)?;
-    let mut renamed = kept.batch.clone();
+    same("the same id, other bytes", &node.try_append(&forged).await, &conflict)?;
+    let mut renamed = kept.batch().clone();
     renamed.id = BatchId(renamed.id.0 ^ 1);
-    same("the same bytes, other id", &node.opened.writer.append(&renamed).await, &conflict)?;
+    same("the same bytes, other id", &node.try_append(&renamed).await, &conflict)?;
 
-    let read = read_all(node.opened.reader.as_mut(), kept.batch.slot).await?;
+    let read = read_all(node.opened.reader.as_mut(), kept.slot).await?;
     same("read back", &read, &vec![kept])
 }
 
@@ -65,11 +81,11 @@ pub(super) async fn same_bytes_again(fixture: &dyn Fixture) -> Result<(), Seen> 
     let mut node = Node::open(place.journal(), 1).await?;
     let mut written = node.append_many(2).await?;
     for _ in 0..3 {
-        let again = written[1].batch.clone();
-        same("the same batch again", &node.opened.writer.append(&again).await, &Outcome::Committed)?;
+        let again = written[1].batch().clone();
+        same("the same batch again", &node.try_append(&again).await, &Outcome::Committed)?;
     }
     written.push(node.append("after").await?);
-    let read = read_all(node.opened.reader.as_mut(), written[0].batch.slot).await?;
+    let read = read_all(node.opened.reader.as_mut(), written[0].slot).await?;
     same("read back", &read, &written)
 }
 
@@ -81,8 +97,8 @@ pub(super) async fn hash_chain(fixture: &dyn Fixture) -> Result<(), Seen> {
     let mut node = Node::open(place.journal(), 4).await?;
     let mut tail = Tail::default();
     for committed in read_all(node.opened.reader.as_mut(), tail.slot.next()).await? {
-        same("hash before", &committed.batch.prev_hash, &tail.hash)?;
-        same("hash", &committed.hash(), &chain(&committed.batch, committed.epoch))?;
+        same("hash before", &committed.prev_hash, &tail.hash)?;
+        same("hash", &committed.hash(), &chain(committed.batch(), committed.epoch()))?;
         tail = committed.tail();
     }
     same("number of slots", &tail.slot.0, &12)?;
@@ -99,8 +115,8 @@ pub(super) async fn limits(fixture: &dyn Fixture) -> Result<(), Seen> {
         written.push(node.append(vec![0xA5; len]).await?);
     }
     let over = node.next_batch(vec![0xA5; most + 1]);
-    same("one byte over", &node.opened.writer.append(&over).await, &Outcome::Conflict(None))?;
+    same("one byte over", &node.try_append(&over).await, &Outcome::Conflict(None))?;
     written.push(node.append("after").await?);
-    let read = read_all(node.opened.reader.as_mut(), written[0].batch.slot).await?;
+    let read = read_all(node.opened.reader.as_mut(), written[0].slot).await?;
     ensure(read == written, || "bodies at the limit are not read back as written".to_owned())
 }

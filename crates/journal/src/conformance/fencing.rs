@@ -44,14 +44,14 @@ pub(super) async fn older_writer(fixture: &dyn Fixture) -> Result<(), Seen> {
     }
     let mut newer = Node::open(place.journal(), 2).await?;
     let stale = older.next_batch("from the older");
-    same("before the newer appends", &older.opened.writer.append(&stale).await, &Outcome::Fenced)?;
+    same("before the newer appends", &older.try_append(&stale).await, &Outcome::Fenced)?;
     written.push(newer.append("from the newer").await?);
-    same("after the newer appended", &older.opened.writer.append(&stale).await, &Outcome::Fenced)?;
+    same("after the newer appended", &older.try_append(&stale).await, &Outcome::Fenced)?;
     let mut next = newer.next_batch("from the older, in the right place");
     next.id.0 ^= 1;
-    same("at the newest slot", &older.opened.writer.append(&next).await, &Outcome::Fenced)?;
+    same("at the newest slot", &older.try_append(&next).await, &Outcome::Fenced)?;
     written.push(newer.append("again from the newer").await?);
-    let read = read_all(newer.opened.reader.as_mut(), written[0].batch.slot).await?;
+    let read = read_all(newer.opened.reader.as_mut(), written[0].slot).await?;
     same("read back", &read, &written)
 }
 

@@ -5,7 +5,7 @@ use leasehold_types::Slot;
 
 use super::kit::{Node, Random, Seen, batch_after, read_all, same, take_over};
 use super::{Fixture, Place};
-use crate::{Committed, Outcome, Slots, Tail};
+use crate::{Chained, Outcome, Slots, Tail};
 
 const STEPS: u64 = 80;
 
@@ -13,7 +13,7 @@ const STEPS: u64 = 80;
 #[derive(Default)]
 struct Model {
     /// All slots ever committed.
-    slots: Vec<Committed>,
+    slots: Vec<Chained>,
     /// The oldest that must be readable.
     keep_from: u64,
     snapshot: Option<(Tail, Bytes)>,
@@ -77,7 +77,7 @@ async fn append_wrongly(node: &mut Node, model: &Model, random: &mut Random) -> 
     if after == model.len() {
         batch.slot = batch.slot.next();
     }
-    match node.opened.writer.append(&batch).await {
+    match node.try_append(&batch).await {
         Outcome::Conflict(_) => Ok(()),
         other => Err(Seen(format!("slot {} with a tail of {}: {other:?}", batch.slot, model.len()))),
     }
@@ -85,10 +85,10 @@ async fn append_wrongly(node: &mut Node, model: &Model, random: &mut Random) -> 
 
 async fn retry(node: &mut Node, model: &Model) -> Result<(), Seen> {
     let Some(last) = model.slots.last() else { return Ok(()) };
-    if last.batch.slot.0 < model.keep_from {
+    if last.slot.0 < model.keep_from {
         return Ok(());
     }
-    same("the last batch again", &node.opened.writer.append(&last.batch).await, &Outcome::Committed)
+    same("the last batch again", &node.try_append(last.batch()).await, &Outcome::Committed)
 }
 
 async fn snapshot(node: &mut Node, model: &mut Model, random: &mut Random) -> Result<(), Seen> {

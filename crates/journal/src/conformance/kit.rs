@@ -5,7 +5,7 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 
 use super::{Fixture, Openers, Place};
 use crate::{
-    Batch, BatchId, Claim, Committed, Journal, OpenError, Opened, Outcome, ReadError, Reader, Slots, Tail,
+    Batch, BatchId, Chained, Claim, Journal, OpenError, Opened, Outcome, ReadError, Reader, Slots, Tail,
 };
 
 /// What a check saw that it must not see.
@@ -105,21 +105,27 @@ impl Node {
         batch_after(self.tail, body)
     }
 
-    /// What `batch` is once this node has committed it.
-    pub(super) fn as_committed(&self, batch: Batch) -> Committed {
-        Committed::new(batch, self.opened.epoch)
+    /// `batch` as this node appends it.
+    pub(super) fn chained(&self, batch: Batch) -> Chained {
+        Chained::new(batch, self.opened.epoch)
+    }
+
+    /// Appends this batch; what came of it.
+    pub(super) async fn try_append(&mut self, batch: &Batch) -> Outcome {
+        let chained = self.chained(batch.clone());
+        self.opened.writer.append(&chained).await
     }
 
     /// Appends; anything but a commit ends the check.
-    pub(super) async fn append(&mut self, body: impl Into<Bytes>) -> Result<Committed, Seen> {
+    pub(super) async fn append(&mut self, body: impl Into<Bytes>) -> Result<Chained, Seen> {
         let batch = self.next_batch(body);
-        same("append", &self.opened.writer.append(&batch).await, &Outcome::Committed)?;
-        let committed = self.as_committed(batch);
+        let committed = self.chained(batch);
+        same("append", &self.opened.writer.append(&committed).await, &Outcome::Committed)?;
         self.tail = committed.tail();
         Ok(committed)
     }
 
-    pub(super) async fn append_many(&mut self, count: u64) -> Result<Vec<Committed>, Seen> {
+    pub(super) async fn append_many(&mut self, count: u64) -> Result<Vec<Chained>, Seen> {
         let mut all = Vec::new();
         for number in 0..count {
             all.push(self.append(format!("batch {number} of {count}")).await?);
@@ -179,10 +185,10 @@ pub(super) async fn take_over(
 }
 
 /// Reads everything from `from` on.
-pub(super) async fn read_all(reader: &mut dyn Reader, from: Slot) -> Result<Vec<Committed>, Seen> {
-    let mut all: Vec<Committed> = Vec::new();
+pub(super) async fn read_all(reader: &mut dyn Reader, from: Slot) -> Result<Vec<Chained>, Seen> {
+    let mut all: Vec<Chained> = Vec::new();
     loop {
-        let next = all.last().map_or(from, |last| last.batch.slot.next());
+        let next = all.last().map_or(from, |last| last.slot.next());
         match reader.slots(next).await? {
             Slots::Found(found) if found.is_empty() => return Ok(all),
             Slots::Found(found) => all.extend(found),

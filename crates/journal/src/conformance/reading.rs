@@ -30,7 +30,7 @@ pub(super) async fn follows(fixture: &dyn Fixture) -> Result<(), Seen> {
     same("slots so far", &read_all(reader.as_mut(), Slot(1)).await?.len(), &3)?;
     for _ in 0..5 {
         let committed = node.append("seen at once").await?;
-        let read = read_all(reader.as_mut(), committed.batch.slot).await?;
+        let read = read_all(reader.as_mut(), committed.slot).await?;
         same("what the reader sees", &read, &vec![committed])?;
         same("tail it sees", &reader.head().await?.tail, &node.tail)?;
     }

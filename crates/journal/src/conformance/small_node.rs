@@ -6,8 +6,7 @@ use bytes::Bytes;
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot, ids};
 
 use crate::{
-    Batch, BatchId, Claim, Committed, Confirmation, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
-    chain,
+    Batch, BatchId, Chained, Claim, Confirmation, Journal, OpenError, Opened, Outcome, Reader, Slots, Tail,
 };
 
 /// After that an engine is away for ever: much longer than one that is alive takes on a machine with other work.
@@ -58,9 +57,10 @@ impl SmallNode {
 
     /// Appends once, and believes it if it is committed.
     pub async fn append(&mut self, batch: &Batch) -> Outcome {
-        let outcome = self.opened.writer.append(batch).await;
+        let chained = Chained::new(batch.clone(), self.opened.epoch);
+        let outcome = self.opened.writer.append(&chained).await;
         if outcome == Outcome::Committed {
-            self.tail = Tail { slot: batch.slot, hash: chain(batch, self.opened.epoch) };
+            self.tail = chained.tail();
         }
         outcome
     }
@@ -102,7 +102,7 @@ impl SmallNode {
     ///
     /// # Panics
     /// They cannot be read, or were compacted.
-    pub async fn slots(&mut self) -> Vec<Committed> {
+    pub async fn slots(&mut self) -> Vec<Chained> {
         read_all(self.opened.reader.as_mut()).await
     }
 }
@@ -129,7 +129,7 @@ async fn insist<T>(mut ask: impl AsyncFnMut() -> Result<T, String>) -> T {
 ///
 /// # Panics
 /// They cannot be read, or were compacted.
-pub async fn read_all(reader: &mut dyn Reader) -> Vec<Committed> {
+pub async fn read_all(reader: &mut dyn Reader) -> Vec<Chained> {
     match reader.slots(Slot(1)).await.expect("the journal can be read") {
         Slots::Found(found) => found,
         other => panic!("{other:?}"),

@@ -5,9 +5,9 @@ use leasehold_types::Slot;
 
 use super::Fixture;
 use super::kit::{Node, Seen, batch_after, ensure, read_all, same, take_over};
-use crate::{Committed, Outcome, ReadError, Slots, SnapshotHasher, Tail};
+use crate::{Chained, Outcome, ReadError, Slots, SnapshotHasher, Tail};
 
-fn tail_of(committed: &Committed) -> Tail {
+fn tail_of(committed: &Chained) -> Tail {
     committed.tail()
 }
 
@@ -161,10 +161,10 @@ pub(super) async fn never_created_again(fixture: &dyn Fixture) -> Result<(), See
     node.install(tail_of(&written[5]), &["state"], Slot(5)).await?;
     for number in [2, 3] {
         let forged = batch_after(tail_of(&written[2]), "forged");
-        let mut again = written[3].batch.clone();
+        let mut again = written[3].batch().clone();
         again.body = Bytes::from_static(b"again");
         for batch in [forged, again, batch_after(Tail::default(), "first")] {
-            let outcome = node.opened.writer.append(&batch).await;
+            let outcome = node.try_append(&batch).await;
             ensure(matches!(outcome, Outcome::Conflict(_)), || {
                 format!("slot {} was compacted away, appending to it: {outcome:?}", batch.slot)
             })?;
@@ -189,7 +189,7 @@ pub(super) async fn all_truncated(fixture: &dyn Fixture) -> Result<(), Seen> {
     let (_older, mut node) = take_over(fixture, place.as_ref(), node, 2).await?;
     same("tail", &node.tail, &tail)?;
     let next = node.append("after").await?;
-    same("slot after", &next.batch.slot, &Slot(8))?;
+    same("slot after", &next.slot, &Slot(8))?;
     let (_older, mut node) = take_over(fixture, place.as_ref(), node, 3).await?;
     same("read back", &read_all(node.opened.reader.as_mut(), Slot(8)).await?, &vec![next])
 }

@@ -7,7 +7,7 @@ use leasehold_types::Slot;
 use super::record::{Holder, Stored};
 use super::{Fault, MemoryJournal};
 use crate::{
-    Batch, Confirmation, Hash, Head, Limits, Outcome, ReadError, Reader, Room, Slots, SnapshotHasher,
+    Chained, Confirmation, Hash, Head, Limits, Outcome, ReadError, Reader, Room, Slots, SnapshotHasher,
     SnapshotInfo, SnapshotWriter, Tail, Writer,
 };
 
@@ -60,7 +60,7 @@ impl MemoryWriter {
         Self { journal, holder, limits, failed: false }
     }
 
-    fn append_now(&mut self, batch: &Batch) -> Outcome {
+    fn append_now(&mut self, batch: &Chained) -> Outcome {
         let mut shared = self.journal.lock();
         if let Err(reason) = shared.require_available() {
             return Outcome::Unknown(reason);
@@ -87,7 +87,7 @@ impl MemoryWriter {
 
 #[async_trait]
 impl Writer for MemoryWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         self.journal.block_while_stuck();
         self.journal.unpaused().await;
         if self.failed {

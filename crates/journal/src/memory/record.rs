@@ -7,7 +7,7 @@ use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 
 use super::Defect;
 use crate::{
-    Batch, Claim, Committed, Confirmation, Head, OpenError, Outcome, ReadError, Slots, SnapshotInfo, Tail,
+    Batch, Chained, Claim, Confirmation, Head, OpenError, Outcome, ReadError, Slots, SnapshotInfo, Tail,
 };
 
 /// Who may append: the epoch and nonce of one claim.
@@ -30,7 +30,7 @@ pub(super) struct Record {
     beat: u64,
     /// The slot before `slots`: the low-water mark. Nothing up to here can be read or created again.
     start: Tail,
-    slots: VecDeque<Committed>,
+    slots: VecDeque<Chained>,
     snapshot: Option<Stored>,
     /// Filled from elsewhere, and not recovered since.
     unrecovered: bool,
@@ -96,7 +96,7 @@ impl Record {
         self.holder == Some(holder)
     }
 
-    pub(super) fn append(&mut self, holder: Holder, batch: &Batch, body_bytes: usize) -> Outcome {
+    pub(super) fn append(&mut self, holder: Holder, batch: &Chained, body_bytes: usize) -> Outcome {
         if !self.is_current(holder) && !self.has(Defect::StaleAppend) {
             return Outcome::Fenced;
         }
@@ -105,42 +105,48 @@ impl Record {
         }
         let tail = self.tail();
         if batch.slot <= tail.slot && !self.has(Defect::AppendedTwice) {
-            return self.append_again(holder, batch);
+            return self.append_again(batch);
         }
         let gap = batch.slot != tail.slot.next() && !self.has(Defect::GapTaken);
         let stray = batch.prev_hash != tail.hash && !self.has(Defect::ChainUnchecked);
-        if (gap || stray) && !self.has(Defect::AppendedTwice) {
+        let foreign = batch.epoch() != holder.epoch && !self.has(Defect::EpochUnread);
+        if (gap || stray || foreign) && !self.has(Defect::AppendedTwice) {
             if self.has(Defect::RefusedVisible) {
-                self.push(holder.epoch, batch.clone());
+                self.push(batch);
             }
             return Outcome::Conflict(None);
         }
-        self.push(holder.epoch, batch.clone());
+        self.push(batch);
         Outcome::Committed
     }
 
     /// An append to a slot that is taken or was compacted away.
-    fn append_again(&mut self, holder: Holder, batch: &Batch) -> Outcome {
+    fn append_again(&mut self, batch: &Chained) -> Outcome {
         match self.find(batch.slot) {
-            Some(found) if found.batch == *batch || self.has(Defect::ConflictUnseen) => Outcome::Committed,
-            Some(found) => Outcome::Conflict(Some(found.batch.id)),
+            Some(found) if found.batch() == batch.batch() || self.has(Defect::ConflictUnseen) => {
+                Outcome::Committed
+            }
+            Some(found) => Outcome::Conflict(Some(found.id)),
             None if self.has(Defect::CompactedReopened) => {
-                self.slots.push_front(Committed::new(batch.clone(), holder.epoch));
+                self.slots.push_front(batch.clone());
                 Outcome::Committed
             }
             None => Outcome::Conflict(None),
         }
     }
 
-    fn push(&mut self, epoch: Epoch, mut batch: Batch) {
-        if self.has(Defect::BodyCut) {
-            batch.body.truncate(1 << 19);
-        }
+    fn push(&mut self, batch: &Chained) {
         self.unrecovered = false;
-        self.slots.push_back(Committed::new(batch, epoch));
+        self.slots.push_back(match self.has(Defect::BodyCut) {
+            true => {
+                let body = batch.body.slice(..batch.body.len().min(1 << 19));
+                Chained::new(Batch { body, ..batch.batch().clone() }, batch.epoch())
+            }
+            false => batch.clone(),
+        });
     }
 
-    fn find(&self, slot: Slot) -> Option<&Committed> {
+    fn find(&self, slot: Slot) -> Option<&Chained> {
         let index = slot.0.checked_sub(self.start.slot.0 + 1)?;
         self.slots.get(usize::try_from(index).ok()?)
     }
@@ -181,7 +187,7 @@ impl Record {
         self.snapshot = Some(stored);
         let keep_from =
             if self.has(Defect::TruncatedPastSnapshot) { keep_from } else { keep_from.min(covered) };
-        while self.slots.front().is_some_and(|oldest| oldest.batch.slot < keep_from) {
+        while self.slots.front().is_some_and(|oldest| oldest.slot < keep_from) {
             let gone = self.slots.pop_front().expect("there is a front");
             self.start = gone.tail();
         }
@@ -211,7 +217,7 @@ impl Record {
         // Without gaps and in order, the slots before `from` need not be looked at; a defect may make both.
         let before = if self.defect.is_none() { from.0 - oldest.0 } else { 0 };
         let slots = self.slots.iter().skip(usize::try_from(before).unwrap_or(usize::MAX));
-        let wanted = slots.filter(|committed| committed.batch.slot >= from);
+        let wanted = slots.filter(|committed| committed.slot >= from);
         Slots::Found(wanted.take(SLOTS_PER_READ).cloned().collect())
     }
 
@@ -226,7 +232,7 @@ impl Record {
         &mut self,
         head: Head,
         snapshot: Option<Stored>,
-        slots: Vec<Committed>,
+        slots: Vec<Chained>,
     ) -> Result<Tail, String> {
         if let Some(cluster) = self.cluster {
             return Err(format!("it is cluster {cluster}"));
@@ -241,7 +247,7 @@ impl Record {
     }
 
     pub(super) fn lose_after(&mut self, slot: Slot) {
-        self.slots.retain(|committed| committed.batch.slot <= slot);
+        self.slots.retain(|committed| committed.slot <= slot);
     }
 
     pub(super) fn lose_everything(&mut self) {

@@ -63,7 +63,7 @@ async fn last_whole(reader: &mut dyn Reader, tail: Tail) -> Result<Option<(Tail,
             }
             Err(other) => return Err(open_error(other)),
         };
-        if found.first().is_none_or(|first| first.batch.prev_hash != whole.hash) {
+        if found.first().is_none_or(|first| first.prev_hash != whole.hash) {
             return Ok(Some((whole, format!("slot {next} does not follow the chain"))));
         }
         whole = found.last().map_or(whole, |last| last.tail());

@@ -4,7 +4,7 @@
 use async_trait::async_trait;
 
 use super::damaged_slot;
-use crate::{Committed, Head, ImportError, OpenError, ReadError, Reader, Slots, SnapshotInfo, Tail};
+use crate::{Chained, Head, ImportError, OpenError, ReadError, Reader, Slots, SnapshotInfo, Tail};
 
 /// One journal being filled; nobody can open it before the end.
 #[async_trait]
@@ -16,7 +16,7 @@ pub trait Filling: Send + Sync {
     async fn snapshot(&self, from: &mut dyn Reader, info: &SnapshotInfo) -> Result<(), ImportError>;
 
     /// Stores slots, of which there are some; the tail after them.
-    async fn slots(&self, found: &[Committed]) -> Result<Tail, ImportError>;
+    async fn slots(&self, found: &[Chained]) -> Result<Tail, ImportError>;
 
     /// Makes it a journal that may be recovered.
     async fn end(&self, head: &Head) -> Result<(), ImportError>;
@@ -53,7 +53,7 @@ pub fn filled_by_another() -> ImportError {
 }
 
 /// The next slots of a journal that is being copied, after `tail` and up to its end.
-async fn next_slots(from: &mut dyn Reader, tail: Tail) -> Result<Vec<Committed>, ReadError> {
+async fn next_slots(from: &mut dyn Reader, tail: Tail) -> Result<Vec<Chained>, ReadError> {
     let next = tail.slot.next();
     match from.slots(next).await? {
         Slots::Found(found) if found.is_empty() => {

@@ -5,7 +5,7 @@ use leasehold_types::Slot;
 
 use super::record::{Holder, Identity, Pointer, Stage, decode_number, decode_tail};
 use super::whole_prefix;
-use crate::{Committed, Head, ReadError, Slots, Tail};
+use crate::{Chained, Head, ReadError, Slots, Tail};
 
 /// A value as read; `None` if there is none.
 type Value<'a> = Option<&'a Bytes>;
@@ -37,7 +37,7 @@ impl Marks {
     ///
     /// # Errors
     /// The first one must be there, and is missing or damaged.
-    pub fn slots(self, from: Slot, found: impl FnOnce(Tail) -> Vec<Committed>) -> Result<Slots, ReadError> {
+    pub fn slots(self, from: Slot, found: impl FnOnce(Tail) -> Vec<Chained>) -> Result<Slots, ReadError> {
         if from.0 <= self.low {
             return Ok(Slots::Compacted { oldest: Slot(self.low).next() });
         }

@@ -1,8 +1,6 @@
 //! What a writer knows of the journal's end, so that an engine which forgot commits is noticed at once (J9).
 
-use leasehold_types::Epoch;
-
-use crate::{Batch, Outcome, Tail, chain};
+use crate::{Outcome, Tail};
 
 /// The end of a journal as its only writer has made it: another end under the same epoch is a loss.
 #[derive(Clone, Copy, Debug)]
@@ -18,13 +16,11 @@ impl OwnTail {
         Self { tail, in_doubt: None }
     }
 
-    /// Notes that a batch is about to be sent; what it makes the tail.
-    pub fn attempt(&mut self, batch: &Batch, epoch: Epoch) -> Tail {
-        let after = Tail { slot: batch.slot, hash: chain(batch, epoch) };
-        if batch.slot == self.tail.slot.next() {
+    /// Notes that a batch is about to be sent that makes this the tail.
+    pub fn attempt(&mut self, after: Tail) {
+        if after.slot == self.tail.slot.next() {
             self.in_doubt = Some(after);
         }
-        after
     }
 
     /// Notes that a batch is committed, if it was the next one and not one from before that was found.
@@ -53,18 +49,17 @@ pub fn lost(engine: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
     use leasehold_types::Slot;
 
     use super::*;
-    use crate::BatchId;
+    use crate::Hash;
 
     #[test]
     fn only_what_was_made_or_may_have_been_made_is_known() {
         let start = Tail::default();
-        let batch = Batch { slot: Slot(1), id: BatchId(1), prev_hash: start.hash, body: Bytes::from("x") };
+        let after = Tail { slot: Slot(1), hash: Hash([1; 32]) };
         let mut own = OwnTail::new(start);
-        let after = own.attempt(&batch, Epoch(1));
+        own.attempt(after);
         assert!(own.is_known(Some(start)) && own.is_known(Some(after)), "in doubt it may be either");
         own.committed(after);
         assert!(own.is_known(Some(after)));

@@ -4,7 +4,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 use leasehold_types::{ClusterId, Epoch, Nonce, Slot};
 
-use crate::{Batch, BatchId, Committed, Hash, OpenError, SnapshotInfo, Tail};
+use crate::{Batch, BatchId, Chained, Hash, OpenError, SnapshotInfo, Tail};
 
 /// The format that this build writes, and the only one it reads.
 pub const FORMAT: u32 = 1;
@@ -155,24 +155,24 @@ pub fn decode_number(bytes: &[u8]) -> Option<u64> {
 pub const SLOT_OVERHEAD: usize = 8 + 16 + 32 + 32;
 
 /// The bytes of a slot: `epoch u64 · batch id 16 · hash before 32 · hash 32 · body`. Its number is in its key.
-pub fn encode_slot(batch: &Batch, epoch: Epoch, hash: Hash) -> Bytes {
+pub fn encode_slot(batch: &Chained) -> Bytes {
     let mut into = BytesMut::with_capacity(SLOT_OVERHEAD + batch.body.len());
-    into.put_u64(epoch.0);
+    into.put_u64(batch.epoch().0);
     into.put_u128(batch.id.0);
     into.put_slice(&batch.prev_hash.0);
-    into.put_slice(&hash.0);
+    into.put_slice(&batch.hash().0);
     into.put_slice(&batch.body);
     into.freeze()
 }
 
 /// Reads a slot; `None` when it is too short, or not what its hash says.
-pub fn decode_slot(slot: Slot, bytes: &Bytes) -> Option<Committed> {
+pub fn decode_slot(slot: Slot, bytes: &Bytes) -> Option<Chained> {
     let mut from = Parts(bytes);
     let epoch = Epoch(from.number()?);
     let id = BatchId(u128::from_be_bytes(from.take()?));
     let (prev_hash, hash) = (Hash(from.take()?), Hash(from.take()?));
     let body = bytes.slice(SLOT_OVERHEAD..);
-    Committed::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
+    Chained::checked(Batch { slot, id, prev_hash, body }, epoch, hash)
 }
 
 /// What makes a snapshot current: `id 16 · slot u64 · hash at it 32 · chunks u32 · whole hash 32`.
@@ -249,8 +249,8 @@ mod tests {
     #[test]
     fn a_slot_keeps_its_bytes() {
         let batch = Batch { slot: Slot(4), id: BatchId(11), prev_hash: Hash([1; 32]), body: "facts".into() };
-        let committed = Committed::new(batch, Epoch(2));
-        let bytes = encode_slot(&committed.batch, Epoch(2), committed.hash());
+        let committed = Chained::new(batch, Epoch(2));
+        let bytes = encode_slot(&committed);
         assert_eq!(bytes.len(), SLOT_OVERHEAD + 5);
         assert_eq!(decode_slot(Slot(4), &bytes), Some(committed));
         assert_eq!(decode_slot(Slot(4), &bytes.slice(..SLOT_OVERHEAD - 1)), None);

@@ -191,7 +191,7 @@ impl Maker {
             }
             for slot in &slots {
                 self.go_on()?;
-                let with_this = replay.bytes + slot.batch.body.len() as u64;
+                let with_this = replay.bytes + slot.body.len() as u64;
                 if !self.gauge.knows(with_this, self.resume_bytes) {
                     return Ok(replay);
                 }

@@ -17,7 +17,7 @@ fn told(state: &mut State) -> Vec<(u64, &'static str)> {
         .collect()
 }
 
-fn batch(state: &mut State) -> Batch {
+fn batch(state: &mut State) -> Chained {
     match state.next_work() {
         Some(Work::Append(batch)) => batch,
         other => panic!("an append was expected, not {other:?}"),
@@ -220,7 +220,7 @@ fn batch_ids_differ_by_slot_and_stay_the_same_for_a_slot() {
     state.take(Ticket(2), acquire("b", 2, 0), at(0));
     let second = batch(&mut state);
     assert_ne!(first.id, second.id);
-    assert_eq!(second.prev_hash, chain(&first, state.epoch()));
+    assert_eq!(second.prev_hash, first.hash());
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! What passes between the state and whoever drives it.
 
 use leasehold_core::{Event, Reply, Ticket};
-use leasehold_journal::Batch;
+use leasehold_journal::Chained;
 use leasehold_types::{Slot, WallTime};
 
 use crate::{Durable, StopReason};
@@ -10,7 +10,7 @@ use crate::{Durable, StopReason};
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Work {
     /// Append this; report with [`super::State::appended`].
-    Append(Batch),
+    Append(Chained),
     /// Confirm the epoch; report with [`super::State::confirmed`].
     Confirm,
 }

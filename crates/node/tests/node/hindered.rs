@@ -4,7 +4,7 @@ use std::sync::{Arc, Condvar, Mutex};
 
 use async_trait::async_trait;
 use leasehold_journal::{
-    Batch, Claim, Confirmation, Journal, Limits, MemoryJournal, OpenError, Opened, Outcome, Reader, Room,
+    Chained, Claim, Confirmation, Journal, Limits, MemoryJournal, OpenError, Opened, Outcome, Reader, Room,
     Writer,
 };
 
@@ -67,7 +67,7 @@ struct HinderedWriter {
 
 #[async_trait]
 impl Writer for HinderedWriter {
-    async fn append(&mut self, batch: &Batch) -> Outcome {
+    async fn append(&mut self, batch: &Chained) -> Outcome {
         self.gate.go_through();
         self.inner.append(batch).await
     }

@@ -12,7 +12,7 @@ use super::world::*;
 async fn last_fact(journal: &MemoryJournal) -> Option<Fact> {
     let mut reader = journal.reader().await.unwrap();
     match reader.slots(journal.tail().slot).await.unwrap() {
-        Slots::Found(found) => codec::decode_body(&found.last()?.batch.body).unwrap().pop(),
+        Slots::Found(found) => codec::decode_body(&found.last()?.body).unwrap().pop(),
         Slots::Compacted { .. } => None,
     }
 }
