@@ -110,6 +110,19 @@ async fn the_command_knows_its_lock_also_when_nested() {
     assert!(lines[0][4].ends_with('Z'), "{shown}");
 }
 
+/// It runs without a lock; the token of the lock around it is not its own.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nested_command_without_a_lock_finds_no_token() {
+    let server = TestServer::start().await;
+    let show = "echo $LEASEHOLD_RESOURCE [$LEASEHOLD_FENCING_TOKEN$LEASEHOLD_LEASE_ID$LEASEHOLD_EXPIRES_AT]";
+    let inner = format!(
+        "{} run --server http://127.0.0.1:1 --class efficiency --on-unavailable run b -- sh -c '{show}'",
+        env!("CARGO_BIN_EXE_leasehold")
+    );
+    let (code, shown, errors) = output(&server, &["run", "a", "--", "sh", "-c", &inner]).await;
+    assert_eq!((code, shown.as_str()), (0, "b []\n"), "{errors}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn the_lock_is_free_when_the_command_has_ended_and_its_children_with_it() {
     let server = TestServer::start().await;
@@ -155,7 +168,7 @@ async fn an_interrupted_wait_ends_at_once_and_leaves_the_queue() {
 async fn an_operator_who_takes_the_lock_away_ends_the_command() {
     let server = TestServer::start().await;
     let told = tempfile::NamedTempFile::new().unwrap();
-    let line = format!("echo \"$LEASEHOLD_LOST\" > {}", told.path().display());
+    let line = format!("echo \"$LEASEHOLD_LOST$LEASEHOLD_FENCING_TOKEN\" > {}", told.path().display());
     let mut staying = Staying::start(&server, &["--on-lost", &line, "a"]).await;
     server.force_release("a").await;
     assert_eq!(staying.run.wait().await.unwrap().code(), Some(76));

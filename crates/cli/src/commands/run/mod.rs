@@ -158,7 +158,7 @@ async fn unguarded(plan: &RunPlan, signals: &mut Signals) -> Result<u8, Failure>
         "no lock on {}: the service is not available, and --on-unavailable run was given",
         plan.resource
     ));
-    let mut group = Group::start(&plan.command, &[]).await?;
+    let mut group = Group::start(&plan.command, &environment(plan, None)).await?;
     group.limit(Limits::NONE).await;
     loop {
         tokio::select! {
@@ -205,7 +205,7 @@ async fn guarded(plan: &RunPlan, guard: LeaseGuard, signals: &mut Signals) -> Re
     if let Some(warning) = guard.warning() {
         tell(warning);
     }
-    let mut group = Group::start(&plan.command, &environment(plan, &guard)).await?;
+    let mut group = Group::start(&plan.command, &environment(plan, Some(&guard))).await?;
     let outcome = watched(plan, &guard, &mut group, signals).await;
     match outcome {
         Ok(code) => {
@@ -285,20 +285,18 @@ async fn watched(
     }
 }
 
-fn environment(plan: &RunPlan, guard: &LeaseGuard) -> Vec<(&'static str, String)> {
-    let mut variables = vec![
+/// What the command finds of its lock in its environment. Where there is nothing to say a variable is empty: a nested command
+/// must not take that of the lock around it for its own.
+fn environment(plan: &RunPlan, guard: Option<&LeaseGuard>) -> [(&'static str, String); 6] {
+    let of_guard = |show: fn(&LeaseGuard) -> Option<String>| guard.and_then(show).unwrap_or_default();
+    [
         ("LEASEHOLD_RESOURCE", plan.resource.as_str().to_owned()),
         ("LEASEHOLD_OWNER_ID", plan.owner.as_str().to_owned()),
-        ("LEASEHOLD_LEASE_ID", guard.lease_id().to_string()),
-        ("LEASEHOLD_EXPIRES_AT", expires_at(guard)),
-    ];
-    if let Ok(token) = guard.token() {
-        variables.push(("LEASEHOLD_FENCING_TOKEN", token.to_string()));
-    }
-    // Also where there is none: a nested command must not find that of the lock around it.
-    let signed = guard.signed_token().ok().flatten().unwrap_or_default();
-    variables.push(("LEASEHOLD_SIGNED_TOKEN", signed.to_owned()));
-    variables
+        ("LEASEHOLD_LEASE_ID", of_guard(|guard| Some(guard.lease_id().to_string()))),
+        ("LEASEHOLD_EXPIRES_AT", of_guard(|guard| Some(expires_at(guard)))),
+        ("LEASEHOLD_FENCING_TOKEN", of_guard(|guard| guard.token().ok().map(|token| token.to_string()))),
+        ("LEASEHOLD_SIGNED_TOKEN", of_guard(|guard| guard.signed_token().ok().flatten().map(str::to_owned))),
+    ]
 }
 
 fn expires_at(guard: &LeaseGuard) -> String {
@@ -310,7 +308,7 @@ fn expires_at(guard: &LeaseGuard) -> String {
 async fn on_lost(plan: &RunPlan, guard: &LeaseGuard, lost: &Lost) {
     let Some(line) = &plan.on_lost else { return };
     let mut command = tokio::process::Command::new("sh");
-    command.arg("-c").arg(line).envs(environment(plan, guard)).env("LEASEHOLD_LOST", lost.reason.as_str());
+    command.arg("-c").arg(line).envs(environment(plan, Some(guard))).env("LEASEHOLD_LOST", lost.reason.as_str());
     if let Err(error) = command.status().await {
         tell(&format!("--on-lost: {error}"));
     }
