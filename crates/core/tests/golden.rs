@@ -117,10 +117,34 @@ fn a_snapshot_is_given_out_in_chunks_of_the_size_that_was_asked_for() {
     assert_eq!(whole.len(), 1);
     let parts = support::snapshot_chunks(&state, 100);
     assert!(parts.len() > 10, "{} chunks of {} bytes", parts.len(), whole[0].len());
-    // A record is not cut: a chunk ends with the one that fills it, also if it fills it exactly.
-    assert!(parts[..parts.len() - 1].iter().all(|part| part.len() >= 100));
-    let first = support::snapshot_chunks(&state, 1)[0].len();
-    assert_eq!(support::snapshot_chunks(&state, first)[0].len(), first);
+    assert!(parts.iter().all(|part| part.len() <= 100), "an engine takes no longer ones");
+    for bytes in [1, 2, 3, 17, 100] {
+        invariants::states_are_equal(&support::through_bytes(&state, bytes), &state).unwrap();
+    }
+    // A record that fills a chunk exactly stands in it; of one that is longer every part but the last says so.
+    let records = support::snapshot_records(&state);
+    let first = records[0].len();
+    assert_eq!(support::snapshot_chunks(&state, first)[0], records[0]);
+    let cut = support::snapshot_chunks(&state, first - 1);
+    assert_eq!((cut[0].len(), cut[0][0]), (first - 1, 2 | 0x80));
+}
+
+#[test]
+fn a_record_in_several_chunks_is_refused_without_its_end_or_in_two_formats() {
+    let refused = |chunks: &[&[u8]]| {
+        let mut decoder = SnapshotDecoder::default();
+        let read: Result<Vec<_>, _> = chunks.iter().map(|chunk| decoder.chunk(chunk)).collect();
+        read.is_err() || decoder.finish().is_err()
+    };
+    let whole = support::snapshot_chunks(&state(2), usize::MAX)[0].to_vec();
+    let (begin, end) = (whole[1..].split_at(5).0, whole[1..].split_at(5).1);
+    let part = |head: u8, bytes: &[u8]| [&[head], bytes].concat();
+    assert!(!refused(&[&part(2 | 0x80, begin), &part(2, end)]));
+    assert!(!refused(&[&part(2 | 0x80, begin), &part(2 | 0x80, end), &[2]]));
+    assert!(refused(&[&part(2 | 0x80, begin), &part(2 | 0x80, end)]));
+    assert!(refused(&[&part(2 | 0x80, begin), &part(3, end)]));
+    assert!(refused(&[&part(2 | 0x80, begin), &[], &part(2, end)]));
+    assert!(refused(&[&part(2 | 0x80, begin)]));
 }
 
 #[test]
@@ -171,7 +195,7 @@ const RECORDS: [&str; 12] = [
 
 fn snapshot_has_the_committed_bytes(format: u8, file: &str, kinds: usize) {
     let (names, state) = (&RECORDS[..kinds], state(format));
-    let chunks = support::snapshot_chunks(&state, 1);
+    let chunks = support::snapshot_records(&state);
     let now: Vec<_> =
         chunks.iter().map(|chunk| (names[usize::from(chunk[1])].to_owned(), chunk.to_vec())).collect();
     let head = format!("The state after the story of the facts, one record a line, format {format}.");
@@ -191,7 +215,7 @@ fn snapshot_has_the_committed_bytes(format: u8, file: &str, kinds: usize) {
 
 #[test]
 fn a_snapshot_that_lacks_a_chunk_or_its_end_is_refused() {
-    let chunks = support::snapshot_chunks(&state(codec::FORMAT), 1);
+    let chunks = support::snapshot_records(&state(codec::FORMAT));
     for missing in 0..chunks.len() {
         let mut decoder = SnapshotDecoder::default();
         let rest = chunks.iter().enumerate().filter(|(number, _)| *number != missing);
@@ -208,7 +232,7 @@ fn refused_at(chunks: &[Bytes]) -> Option<(usize, CodecError)> {
 
 #[test]
 fn a_record_twice_or_out_of_its_order_is_refused_where_it_stands() {
-    let chunks = support::snapshot_chunks(&state(codec::FORMAT), 1);
+    let chunks = support::snapshot_records(&state(codec::FORMAT));
     assert_eq!(refused_at(&chunks), None);
     // After the format byte comes the kind of the record, or a mark that it is bound to a principal.
     let [session, lease, resource, outcome, audit] = [2, 3, 4, 5, 6];
@@ -246,7 +270,7 @@ fn resource_record(name: &str, used: u8, endings: usize, delays: usize) -> Bytes
 
 #[test]
 fn a_resource_is_remembered_for_something_and_was_used_at_a_time_of_its_own() {
-    let counters = support::snapshot_chunks(&state(2), 1)[0].clone();
+    let counters = support::snapshot_records(&state(2))[0].clone();
     let refused = |records: &[Bytes]| {
         let chunks = [std::slice::from_ref(&counters), records].concat();
         refused_at(&chunks).map(|(at, _)| at)
@@ -263,7 +287,7 @@ fn a_resource_is_remembered_for_something_and_was_used_at_a_time_of_its_own() {
 
 #[test]
 fn a_session_does_not_live_and_end_and_a_key_is_used_once() {
-    let chunks = support::snapshot_chunks(&state(2), 1);
+    let chunks = support::snapshot_records(&state(2));
     let id = |name| support::ids::session(name).as_bytes().to_vec();
     for (kind, from, to) in
         [("session", id("S3"), id("S1")), ("key", b"key of a close".to_vec(), b"key of another".to_vec())]
@@ -281,8 +305,8 @@ fn a_session_does_not_live_and_end_and_a_key_is_used_once() {
 
 #[test]
 fn records_of_the_second_format_have_no_place_in_a_snapshot_of_the_first() {
-    let old = support::snapshot_chunks(&state(1), 1);
-    let new = support::snapshot_chunks(&state(2), 1);
+    let old = support::snapshot_records(&state(1));
+    let new = support::snapshot_records(&state(2));
     for kind in [8, 9, 11] {
         let mut record = new.iter().find(|chunk| chunk[1] == kind).unwrap().to_vec();
         record[0] = 1;
@@ -356,7 +380,7 @@ fn spoilt_facts_never_panic() {
 
 #[test]
 fn spoilt_snapshots_are_refused_or_can_be_served_but_never_panic() {
-    let chunks = support::snapshot_chunks(&state(codec::FORMAT), 1);
+    let chunks = support::snapshot_records(&state(codec::FORMAT));
     with_seed(|numbers| {
         for _ in 0..20_000 {
             let mut chunks: Vec<_> = chunks.iter().map(|chunk| chunk.to_vec()).collect();

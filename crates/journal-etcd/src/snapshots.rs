@@ -10,7 +10,7 @@ use leasehold_types::Slot;
 use crate::client::{Client, Connector, Trouble};
 use crate::keys::Keys;
 use crate::proto::{TxnRequest, delete, get, is, is_missing, put};
-use crate::writer::{LIMITS, write_fenced};
+use crate::writer::write_fenced;
 
 /// As many slots as one request removes: etcd does everything else after it.
 const SLOTS_PER_DELETE: u64 = 1_000;
@@ -35,10 +35,6 @@ fn remove(from: &Bytes, to: &Bytes) -> TxnRequest {
 impl SnapshotStore for EtcdSnapshots {
     type Link = Client;
     type Trouble = Trouble;
-
-    fn chunk_bytes(&self) -> usize {
-        LIMITS.chunk_bytes
-    }
 
     async fn connect(&self) -> Result<Client, Trouble> {
         self.connector.connect().await

@@ -13,10 +13,6 @@ use crate::client::{Client, Connector, Trouble};
 use crate::keys::Keys;
 use crate::proto::{RangeRequest, TxnRequest, get, is, put};
 
-/// etcd takes 1.5 MiB a request by default; what is left is for keys and the rest of the slot.
-pub(crate) const LIMITS: Limits =
-    Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
-
 /// Where an append begins: the tail it needs.
 fn tail_before(batch: &Chained) -> Option<Tail> {
     Some(Tail { slot: Slot(batch.slot.0.checked_sub(1)?), hash: batch.prev_hash })
@@ -148,7 +144,7 @@ impl EtcdWriter {
 #[async_trait]
 impl Writer for EtcdWriter {
     async fn append(&mut self, batch: &Chained) -> Outcome {
-        if batch.body.len() > LIMITS.body_bytes {
+        if batch.body.len() > Limits::REMOTE.body_bytes {
             return too_large(&self.confirm().await);
         }
         self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
@@ -164,7 +160,7 @@ impl Writer for EtcdWriter {
     }
 
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits::REMOTE
     }
 
     fn room(&self) -> Room {

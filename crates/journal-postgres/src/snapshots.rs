@@ -9,7 +9,7 @@ use leasehold_types::Slot;
 use crate::connection::{Connection, Connector, Trouble};
 use crate::row::{self, number};
 use crate::sql;
-use crate::writer::{Holder, LIMITS};
+use crate::writer::Holder;
 
 /// As many slots as one statement removes, so that none runs long.
 const SLOTS_PER_DELETE: i64 = 10_000;
@@ -34,10 +34,6 @@ fn count(chunks: u32) -> Result<i32, Trouble> {
 impl SnapshotStore for PostgresSnapshots {
     type Link = Connection;
     type Trouble = Trouble;
-
-    fn chunk_bytes(&self) -> usize {
-        LIMITS.chunk_bytes
-    }
 
     async fn connect(&self) -> Result<Connection, Trouble> {
         self.connector.connect().await

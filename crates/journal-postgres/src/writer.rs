@@ -16,10 +16,6 @@ use crate::connection::{Connection, Connector, Trouble};
 use crate::row::{self, number};
 use crate::sql;
 
-/// A row of PostgreSQL may be a gigabyte; a batch this large takes as long as is good for those who wait behind it.
-pub(crate) const LIMITS: Limits =
-    Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
-
 /// Its name in messages.
 const ENGINE: &str = "PostgreSQL";
 
@@ -213,7 +209,7 @@ fn known(attempt: Result<Result<Outcome, Trouble>, Elapsed>) -> Outcome {
 #[async_trait]
 impl Writer for PostgresWriter {
     async fn append(&mut self, batch: &Chained) -> Outcome {
-        if batch.body.len() > LIMITS.body_bytes {
+        if batch.body.len() > Limits::REMOTE.body_bytes {
             return too_large(&self.confirm().await);
         }
         known(tokio::time::timeout(self.attempt_within(), self.try_append(batch)).await)
@@ -229,7 +225,7 @@ impl Writer for PostgresWriter {
     }
 
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits::REMOTE
     }
 
     fn room(&self) -> Room {

@@ -10,7 +10,6 @@ use leasehold_types::Slot;
 use crate::client::{Client, Connector, Trouble};
 use crate::keys::{self, EPOCH, LOW, SNAPSHOT, TAIL};
 use crate::txn::{Field, Table, Txn};
-use crate::writer::LIMITS;
 
 /// As many slots as one call removes: Redis does nothing else meanwhile.
 const SLOTS_PER_DELETE: u64 = 1_000;
@@ -30,10 +29,6 @@ impl RedisSnapshots {
 impl SnapshotStore for RedisSnapshots {
     type Link = Client;
     type Trouble = Trouble;
-
-    fn chunk_bytes(&self) -> usize {
-        LIMITS.chunk_bytes
-    }
 
     async fn connect(&self) -> Result<Client, Trouble> {
         self.connector.connect().await

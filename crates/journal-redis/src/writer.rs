@@ -12,10 +12,6 @@ use crate::client::{Client, Connector, Trouble};
 use crate::keys::{self, BEAT, EPOCH, IDENTITY, TAIL};
 use crate::txn::{Field, Txn};
 
-/// While the script copies a body Redis does nothing else, so bodies are kept small.
-pub(crate) const LIMITS: Limits =
-    Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
-
 /// What an append came to, and the tail that the engine had when it refused.
 pub(crate) struct Appended {
     pub(crate) outcome: Outcome,
@@ -127,7 +123,7 @@ impl RedisWriter {
 #[async_trait]
 impl Writer for RedisWriter {
     async fn append(&mut self, batch: &Chained) -> Outcome {
-        if batch.body.len() > LIMITS.body_bytes {
+        if batch.body.len() > Limits::REMOTE.body_bytes {
             return too_large(&self.confirm().await);
         }
         self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
@@ -143,7 +139,7 @@ impl Writer for RedisWriter {
     }
 
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits::REMOTE
     }
 
     fn room(&self) -> Room {

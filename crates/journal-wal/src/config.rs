@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use leasehold_journal::Limits;
+
 use crate::sector;
 
 /// Settings of the embedded journal. Only the directory has no default.
@@ -16,7 +18,7 @@ pub struct WalConfig {
     pub first_segment_bytes: u64,
     /// Least size of the reserve for one snapshot. 4 MiB, and one and a half times the last snapshot when that is more.
     pub reserve_bytes: u64,
-    /// Largest body of a batch. 1 MiB, which other journals can take as well.
+    /// Largest body of a batch.
     pub body_bytes: usize,
     /// Who prepares segments and deletes old ones.
     pub background: Background,
@@ -39,7 +41,7 @@ impl WalConfig {
             segment_bytes: 64 << 20,
             first_segment_bytes: 4 << 20,
             reserve_bytes: 4 << 20,
-            body_bytes: 1 << 20,
+            body_bytes: Limits::PORTABLE_BYTES,
             background: Background::Thread,
         }
     }

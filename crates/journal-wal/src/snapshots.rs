@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bytes::Bytes;
-use leasehold_journal::{Outcome, ReadError, SnapshotWriter, Tail};
+use leasehold_journal::{Limits, Outcome, ReadError, SnapshotWriter, Tail};
 use leasehold_types::Slot;
 
 use crate::Owner;
@@ -84,6 +84,7 @@ impl SnapshotWriter for WalSnapshots {
 
     async fn chunk(&mut self, bytes: Bytes) -> Result<(), ReadError> {
         self.refuse_if_failed()?;
+        Limits::REMOTE.admit(&bytes)?;
         let not_begun = || ReadError::Unavailable("no snapshot was begun".to_owned());
         let written = self.draft.as_mut().ok_or_else(not_begun)?.chunk(&bytes);
         written.map_err(|error| {

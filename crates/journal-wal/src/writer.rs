@@ -16,9 +16,6 @@ use crate::reader::WalReader;
 use crate::sector;
 use crate::segment::{self, Header};
 
-/// Largest snapshot chunk: large enough to stream, small enough to hold in memory.
-pub(crate) const CHUNK_BYTES: usize = 1 << 20;
-
 /// The segment that is appended to.
 pub(crate) struct Active {
     pub(crate) file: Box<dyn DiskFile>,
@@ -241,7 +238,7 @@ impl Writer for WalWriter {
 
     fn limits(&self) -> Limits {
         let body_bytes = self.core.config.body_limit();
-        Limits { body_bytes, chunk_bytes: CHUNK_BYTES, confirm_is_free: true }
+        Limits { body_bytes, confirm_is_free: true, ..Limits::REMOTE }
     }
 
     fn room(&self) -> Room {

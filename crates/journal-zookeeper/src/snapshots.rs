@@ -9,7 +9,6 @@ use leasehold_types::Slot;
 
 use crate::client::{Client, Connector, Multi, Op, Trouble};
 use crate::paths::SLOTS_PER_BUCKET;
-use crate::writer::LIMITS;
 
 /// As many nodes as one multi removes.
 const NODES_PER_DELETE: usize = 100;
@@ -61,10 +60,6 @@ impl ZookeeperSnapshots {
 impl SnapshotStore for ZookeeperSnapshots {
     type Link = Client;
     type Trouble = Trouble;
-
-    fn chunk_bytes(&self) -> usize {
-        LIMITS.chunk_bytes
-    }
 
     async fn connect(&self) -> Result<Client, Trouble> {
         self.connector.connect().await

@@ -10,10 +10,6 @@ use leasehold_journal::{Chained, Confirmation, Limits, Outcome, Room, Tail, Writ
 use crate::client::{Client, Connector, Multi, Op, Trouble};
 use crate::paths::Paths;
 
-/// ZooKeeper takes a little less than 1 MiB a request, everything counted.
-pub(crate) const LIMITS: Limits =
-    Limits { body_bytes: 900 << 10, chunk_bytes: 900 << 10, confirm_is_free: false };
-
 /// The tail with the version of its node, which is what ZooKeeper compares.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Place {
@@ -155,7 +151,7 @@ impl ZookeeperWriter {
 #[async_trait]
 impl Writer for ZookeeperWriter {
     async fn append(&mut self, batch: &Chained) -> Outcome {
-        if batch.body.len() > LIMITS.body_bytes {
+        if batch.body.len() > Limits::REMOTE.body_bytes {
             return too_large(&self.confirm().await);
         }
         self.try_append(batch).await.unwrap_or_else(|trouble| Outcome::Unknown(trouble.to_string()))
@@ -171,7 +167,7 @@ impl Writer for ZookeeperWriter {
     }
 
     fn limits(&self) -> Limits {
-        LIMITS
+        Limits::REMOTE
     }
 
     fn room(&self) -> Room {

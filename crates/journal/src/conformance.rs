@@ -165,6 +165,7 @@ const CHECKS: &[Check] = checks![
     "J8 truncation never passes the snapshot" => snapshots::never_past_snapshot,
     "J8 a compacted slot is never created again" => snapshots::never_created_again,
     "J8 the tail survives truncation of everything" => snapshots::all_truncated,
+    "J10 a chunk at the limit is taken, one over it refused" => snapshots::chunk_limit,
     "J13 a snapshot is read back" => snapshots::read_back,
     "J13 an unfinished snapshot is not seen" => snapshots::unfinished,
     "J13 a replaced snapshot is never mixed with its successor" => snapshots::replaced,

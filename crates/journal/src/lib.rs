@@ -93,10 +93,33 @@ pub enum Confirmation {
 pub struct Limits {
     /// Largest body of one batch.
     pub body_bytes: usize,
-    /// Largest snapshot chunk.
+    /// Largest snapshot chunk; a longer one is refused.
     pub chunk_bytes: usize,
     /// Whether [`Writer::confirm`] costs nothing, as behind an exclusive lock on a local directory.
     pub confirm_is_free: bool,
+}
+
+impl Limits {
+    /// For bodies and chunks of every journal alike, so that each can be copied into every other (D12). ZooKeeper takes the
+    /// least: a little less than 1 MiB a request, everything counted; etcd 1.5 MiB. Those that take more are asked for no more:
+    /// whoever waits behind a batch waits for all of it.
+    pub const PORTABLE_BYTES: usize = 900 << 10;
+
+    /// Those of a journal on an engine.
+    pub const REMOTE: Self =
+        Self { body_bytes: Self::PORTABLE_BYTES, chunk_bytes: Self::PORTABLE_BYTES, confirm_is_free: false };
+
+    /// Whether a snapshot may have this chunk.
+    ///
+    /// # Errors
+    /// It is over the limit.
+    pub fn admit(&self, chunk: &Bytes) -> Result<(), ReadError> {
+        if chunk.len() <= self.chunk_bytes {
+            return Ok(());
+        }
+        let (is, most) = (chunk.len(), self.chunk_bytes);
+        Err(ReadError::Unavailable(format!("a chunk of {is} bytes is over the limit of {most}")))
+    }
 }
 
 /// Whether the journal has room for more than endings.

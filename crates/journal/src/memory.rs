@@ -7,9 +7,10 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::task::{Poll, Waker};
 
 use async_trait::async_trait;
+use bytes::Bytes;
 use leasehold_types::Durability;
 
-use crate::{Claim, ImportError, Journal, Limits, OpenError, Opened, Reader, Room, Slots, Tail};
+use crate::{Claim, ImportError, Journal, Limits, OpenError, Opened, ReadError, Reader, Room, Slots, Tail};
 use parts::{MemoryReader, MemorySnapshots, MemoryWriter};
 use record::{Holder, Record, Stored};
 
@@ -87,6 +88,8 @@ pub enum Defect {
     TruncatedPastSnapshot,
     /// An older snapshot replaces a newer one.
     SnapshotGoesBack,
+    /// A chunk over the limit is taken.
+    ChunkUnbounded,
     /// The chunks of a replaced snapshot are answered from the new one.
     SnapshotsMixed,
     /// A body is cut at half the limit.
@@ -120,11 +123,10 @@ impl MemoryJournal {
     }
 
     fn with(durability: Durability, defect: Option<Defect>) -> Self {
-        let limits = Limits { body_bytes: 1 << 20, chunk_bytes: 1 << 20, confirm_is_free: false };
         let shared = Shared {
             record: Record::new(defect),
             durability,
-            limits,
+            limits: Limits::REMOTE,
             room: Room::Plenty,
             available: true,
             paused: false,
@@ -233,6 +235,10 @@ impl Shared {
         if let Some((holder, batch)) = self.late.take() {
             self.record.append(holder, &batch, self.limits.body_bytes);
         }
+    }
+
+    fn admit(&self, chunk: &Bytes) -> Result<(), ReadError> {
+        if self.record.has(Defect::ChunkUnbounded) { Ok(()) } else { self.limits.admit(chunk) }
     }
 
     fn require_available(&self) -> Result<(), String> {

@@ -47,6 +47,7 @@ async fn each_defect_is_caught_by_the_check_of_its_rule() {
         (Defect::SnapshotGoesBack, "J13 a snapshot goes neither back nor past the tail"),
         (Defect::SnapshotsMixed, "J13 a replaced snapshot is never mixed with its successor"),
         (Defect::BodyCut, "J10 a body at the limit is taken, one over it refused"),
+        (Defect::ChunkUnbounded, "J10 a chunk at the limit is taken, one over it refused"),
         (Defect::RefusedVisible, "J1 a gap is refused"),
         (Defect::CopyServed, "D12 a copy is refused until it is recovered"),
     ];

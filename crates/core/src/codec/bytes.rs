@@ -27,6 +27,10 @@ impl Encoder {
         self.0.len()
     }
 
+    pub(crate) fn raw(&mut self, bytes: &[u8]) {
+        self.0.extend_from_slice(bytes);
+    }
+
     pub(crate) fn byte(&mut self, byte: u8) {
         self.0.push(byte);
     }

@@ -21,7 +21,8 @@ use crate::secret::ClusterSecret;
 /// Stands before the record of something that is bound to a principal, with its name. Since format 2.
 const BOUND: u8 = 10;
 
-/// Writes the journaled part as chunks of about `chunk_bytes`, each of whole records.
+/// Writes the journaled part as chunks of at most `chunk_bytes`. They are of whole records, but for a record that is longer by
+/// itself: it is cut, and every part of it but the last is a chunk that is marked as going on.
 ///
 /// # Errors
 /// Those of `sink`.
@@ -31,6 +32,7 @@ pub fn encode_snapshot<E>(
     sink: &mut dyn FnMut(Bytes) -> Result<(), E>,
 ) -> Result<(), E> {
     let (encoder, format) = (Encoder::over(vec![state.format]), state.format);
+    let chunk_bytes = chunk_bytes.max(HEAD + 1);
     let mut chunks = Chunks { encoder, format, records: 0, chunk_bytes, sink };
     chunks.record(|encoder| encoder.meta(state))?;
     if let Some(active) = &state.active {
@@ -66,6 +68,11 @@ pub fn encode_snapshot<E>(
     chunks.end()
 }
 
+/// What every chunk begins with: the format, and perhaps a flag.
+const HEAD: usize = 1;
+/// Beside the format: the chunk ends within a record, which goes on in the next.
+const GOES_ON: u8 = 0x80;
+
 struct Chunks<'a, E> {
     encoder: Encoder,
     format: u8,
@@ -76,13 +83,29 @@ struct Chunks<'a, E> {
 
 impl<E> Chunks<'_, E> {
     fn record(&mut self, write: impl FnOnce(&mut Encoder)) -> Result<(), E> {
+        let before = self.encoder.len();
         write(&mut self.encoder);
         self.records += 1;
-        if self.encoder.len() < self.chunk_bytes {
+        if self.encoder.len() <= self.chunk_bytes {
             return Ok(());
         }
-        let full = std::mem::replace(&mut self.encoder, Encoder::over(vec![self.format]));
-        (self.sink)(full.into_bytes().into())
+        if before > HEAD {
+            self.cut(before, 0)?;
+        }
+        // What is longer than a chunk by itself: names with many thousand delays, say.
+        while self.encoder.len() > self.chunk_bytes {
+            self.cut(self.chunk_bytes, GOES_ON)?;
+        }
+        Ok(())
+    }
+
+    /// Hands over the first bytes as a chunk; the others begin the next one.
+    fn cut(&mut self, length: usize, flag: u8) -> Result<(), E> {
+        let mut chunk = std::mem::replace(&mut self.encoder, Encoder::over(vec![self.format])).into_bytes();
+        self.encoder.raw(&chunk[length..]);
+        chunk.truncate(length);
+        chunk[0] |= flag;
+        (self.sink)(chunk.into())
     }
 
     /// What an older version could not read, and has no need of.
@@ -110,8 +133,11 @@ impl<E> Chunks<'_, E> {
 
     /// The last record counts the others, so that a missing chunk is noticed here too.
     fn end(mut self) -> Result<(), E> {
-        self.encoder.byte(0);
-        self.encoder.number(self.records);
+        let records = self.records;
+        self.record(|encoder| {
+            encoder.byte(0);
+            encoder.number(records);
+        })?;
         (self.sink)(self.encoder.into_bytes().into())
     }
 }
@@ -283,6 +309,8 @@ pub struct SnapshotDecoder {
     used: BTreeMap<u64, Ix<Full>>,
     /// Whom the record that is being read is bound to.
     principal: Option<Box<str>>,
+    /// What there is so far of a record in several chunks, with its format before it.
+    begun: Vec<u8>,
 }
 
 impl SnapshotDecoder {
@@ -291,6 +319,28 @@ impl SnapshotDecoder {
     /// # Errors
     /// See [`CodecError`].
     pub fn chunk(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
+        let goes_on = bytes.first().is_some_and(|first| first & GOES_ON != 0);
+        if !goes_on && self.begun.is_empty() {
+            return self.records(bytes);
+        }
+        match (self.begun.first(), bytes.split_first()) {
+            (None, Some((head, rest))) => {
+                self.begun.push(head & !GOES_ON);
+                self.begun.extend_from_slice(rest);
+            }
+            (Some(format), Some((head, rest))) if head & !GOES_ON == *format => {
+                self.begun.extend_from_slice(rest)
+            }
+            _ => return Err(CodecError::Malformed { at: 0, what: "the format of the chunks before" }),
+        }
+        if goes_on {
+            return Ok(());
+        }
+        let whole = std::mem::take(&mut self.begun);
+        self.records(&whole)
+    }
+
+    fn records(&mut self, bytes: &[u8]) -> Result<(), CodecError> {
         let mut decoder = Decoder::new(bytes)?;
         if self.records == 0 {
             self.state.format = decoder.format();
@@ -312,7 +362,7 @@ impl SnapshotDecoder {
     /// # Errors
     /// See [`CodecError`]; also when the end is missing.
     pub fn finish(mut self) -> Result<Journaled, CodecError> {
-        if self.ended {
+        if self.ended && self.begun.is_empty() {
             self.state.resources.restore_order(self.used.into_values());
             return Ok(self.state);
         }

@@ -151,6 +151,22 @@ pub(crate) fn snapshot_chunks(state: &Journaled, chunk_bytes: usize) -> Vec<Byte
     chunks
 }
 
+/// The snapshot as chunks of one record each: with chunks that hold next to nothing every record has its own.
+pub(crate) fn snapshot_records(state: &Journaled) -> Vec<Bytes> {
+    let (mut records, mut begun) = (Vec::new(), Vec::new());
+    for chunk in snapshot_chunks(state, 2) {
+        let (format, goes_on) = (chunk[0] & 0x7f, chunk[0] & 0x80 != 0);
+        if begun.is_empty() {
+            begun.push(format);
+        }
+        begun.extend_from_slice(&chunk[1..]);
+        if !goes_on {
+            records.push(std::mem::take(&mut begun).into());
+        }
+    }
+    records
+}
+
 fn facts_through_bytes(decision: &Decision) -> Vec<Fact> {
     let mut body = Vec::new();
     let format = decision.facts.iter().map(Fact::format).max().unwrap_or(codec::FIRST_FORMAT);

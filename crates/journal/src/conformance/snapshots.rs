@@ -43,15 +43,24 @@ pub(super) async fn read_back(fixture: &dyn Fixture) -> Result<(), Seen> {
 
     let (_older, mut node) = take_over(fixture, place.as_ref(), node, 2).await?;
     same("snapshot after a take-over", &read_snapshot(&mut node).await?, &wanted)?;
-    same("slots kept", &read_all(node.opened.reader.as_mut(), Slot(1)).await?, &written)?;
+    same("slots kept", &read_all(node.opened.reader.as_mut(), Slot(1)).await?, &written)
+}
 
+pub(super) async fn chunk_limit(fixture: &dyn Fixture) -> Result<(), Seen> {
+    let place = fixture.place().await;
+    let mut node = Node::open(place.journal(), 1).await?;
+    node.append_many(3).await?;
     let most = node.opened.writer.limits().chunk_bytes;
     let large = "x".repeat(most);
     let at = node.tail;
     node.install(at, &[&large, &large], Slot(1)).await?;
     let lens: Vec<usize> =
         read_snapshot(&mut node).await?.into_iter().flat_map(|(_, chunks)| chunks).map(|c| c.len()).collect();
-    same("chunks at the limit", &lens, &vec![most, most])
+    same("chunks at the limit", &lens, &vec![most, most])?;
+
+    node.opened.snapshots.begin(at).await?;
+    let over = node.opened.snapshots.chunk(Bytes::from(vec![b'x'; most + 1])).await;
+    ensure(over.is_err(), || "a chunk one byte over the limit is taken".to_owned())
 }
 
 pub(super) async fn unfinished(fixture: &dyn Fixture) -> Result<(), Seen> {

@@ -146,6 +146,7 @@ impl SnapshotWriter for MemorySnapshots {
     }
 
     async fn chunk(&mut self, bytes: Bytes) -> Result<(), ReadError> {
+        self.journal.lock().admit(&bytes)?;
         let not_begun = || ReadError::Unavailable("no snapshot was begun".to_owned());
         self.unfinished.as_mut().ok_or_else(not_begun)?.1.push(bytes);
         Ok(())

@@ -54,7 +54,7 @@ impl Record {
         }
     }
 
-    fn has(&self, defect: Defect) -> bool {
+    pub(super) fn has(&self, defect: Defect) -> bool {
         self.defect == Some(defect)
     }
 

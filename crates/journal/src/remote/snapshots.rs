@@ -9,7 +9,7 @@ use leasehold_types::{Slot, ids};
 
 use super::damaged_slot;
 use super::record::{Pointer, decode_number, decode_slot, decode_tail};
-use crate::{Hash, Outcome, ReadError, SnapshotHasher, SnapshotInfo, SnapshotWriter, Tail};
+use crate::{Hash, Limits, Outcome, ReadError, SnapshotHasher, SnapshotInfo, SnapshotWriter, Tail};
 
 /// Where an engine keeps the parts of a snapshot.
 #[async_trait]
@@ -18,9 +18,6 @@ pub trait SnapshotStore: Send + Sync {
     type Link: Send + Sync;
     /// Why the engine did not do what it was asked: nobody knows whether it has.
     type Trouble: Display + Send;
-
-    /// Largest chunk (J10).
-    fn chunk_bytes(&self) -> usize;
 
     /// Connects.
     async fn connect(&self) -> Result<Self::Link, Self::Trouble>;
@@ -147,9 +144,7 @@ impl<S: SnapshotStore> SnapshotWriter for RemoteSnapshots<S> {
     }
 
     async fn chunk(&mut self, bytes: Bytes) -> Result<(), ReadError> {
-        if bytes.len() > self.store.chunk_bytes() {
-            return Err(unavailable("the chunk is over the limit"));
-        }
+        Limits::REMOTE.admit(&bytes)?;
         let (link, draft) = self.unfinished.as_mut().ok_or_else(|| unavailable("no snapshot was begun"))?;
         if !self.store.store(link, draft, bytes.clone()).await.map_err(unavailable)? {
             return Err(unavailable("a newer epoch has the journal"));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use leasehold_core::{Fact, Operator, Reply, codec};
-use leasehold_journal::{Journal, MemoryJournal, OpenError, Slots, Witness};
+use leasehold_journal::{Journal, Limits, MemoryJournal, OpenError, Slots, Witness};
 use leasehold_node::{Clock, Role, StartError, StopReason, SubmitError, maintenance};
 use leasehold_types::{Slot, limits};
 
@@ -66,7 +66,10 @@ async fn a_shutdown_finishes_what_was_taken_and_resigns() {
 
 #[tokio::test]
 async fn snapshots_truncate_the_journal_and_lose_nothing() {
-    let world = World::with(MemoryJournal::new(), |config| {
+    // Fifty chunks and more, none of which may be longer than the journal takes.
+    let journal = MemoryJournal::new();
+    journal.set_limits(Limits { chunk_bytes: 200, ..Limits::REMOTE });
+    let world = World::with(journal, |config| {
         config.snapshot_bytes = 4_000;
         config.resume_bytes = 500;
     })
@@ -82,6 +85,7 @@ async fn snapshots_truncate_the_journal_and_lose_nothing() {
     let snapshot = reader.snapshot().await.unwrap().expect("one was installed");
     assert!(matches!(reader.slots(Slot(1)).await, Ok(Slots::Compacted { .. })));
     assert!(snapshot.at.slot < world.journal.tail().slot, "some slots stay for watchers that resume");
+    assert!(snapshot.chunks > 10, "{snapshot:?}");
     let before = world.leases().await;
     assert_eq!(before.len(), 100);
     let world = world.restart().await;

@@ -308,7 +308,11 @@ fn expires_at(guard: &LeaseGuard) -> String {
 async fn on_lost(plan: &RunPlan, guard: &LeaseGuard, lost: &Lost) {
     let Some(line) = &plan.on_lost else { return };
     let mut command = tokio::process::Command::new("sh");
-    command.arg("-c").arg(line).envs(environment(plan, Some(guard))).env("LEASEHOLD_LOST", lost.reason.as_str());
+    command
+        .arg("-c")
+        .arg(line)
+        .envs(environment(plan, Some(guard)))
+        .env("LEASEHOLD_LOST", lost.reason.as_str());
     if let Err(error) = command.status().await {
         tell(&format!("--on-lost: {error}"));
     }
