@@ -136,6 +136,14 @@ impl Desk {
         }
     }
 
+    /// Looks again if a millisecond is over: deciding takes time, and what is taken next may have come meanwhile. Its deadline
+    /// counts from after that (S9).
+    fn look_again(&mut self) {
+        if self.time.is_over(self.monotonic()) {
+            self.look();
+        }
+    }
+
     /// Takes what waits, in order, then lets time do its work: a renewal that is here goes before the expiry it averts. How
     /// many commands it took.
     pub(crate) fn round(&mut self, first: Option<Message>) -> u64 {

@@ -46,6 +46,12 @@ impl ServingTime {
         Now { time: Time(whole_ms(self.served) + begun), wall: self.last.wall }
     }
 
+    /// Whether [`ServingTime::now`] may be over by this moment.
+    pub fn is_over(&self, monotonic: Duration) -> bool {
+        let passed = monotonic.saturating_sub(self.last.monotonic);
+        whole_ms(self.served + passed) >= self.now().time.0
+    }
+
     /// What has come, as of the last look: the last whole millisecond. By this deadlines are kept.
     pub fn due(&self) -> Now {
         Now { time: Time(whole_ms(self.served)), wall: self.last.wall }

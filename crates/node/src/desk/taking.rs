@@ -84,6 +84,7 @@ impl Desk {
     }
 
     fn take_call(&mut self, call: Call, asker: Asker, trail: Option<Arc<Trail>>) {
+        self.look_again();
         self.shared.taken(1);
         let ticket = self.next_ticket();
         if !asker.take(ticket) {
@@ -94,6 +95,7 @@ impl Desk {
 
     /// Takes a batch, or in half a round as much of it as is still to be taken.
     fn take_batch(&mut self, mut batch: CallBatch) {
+        self.look_again();
         if self.was_half {
             let most =
                 usize::try_from(self.last_of_round.saturating_sub(self.last_ticket)).unwrap_or(usize::MAX);

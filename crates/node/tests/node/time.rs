@@ -1,10 +1,11 @@
 //! Deadlines, pauses, suspensions.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use leasehold_core::{Refusal, Reply};
-use leasehold_node::StopReason;
+use leasehold_node::{Clock as _, StopReason};
 use leasehold_types::EndReason;
 
 use super::world::*;
@@ -25,6 +26,26 @@ async fn a_lease_ends_by_time_and_not_before() {
         "{gone:?}"
     );
     assert_eq!(world.grant("r", 2).await, 2);
+}
+
+/// Deciding takes time, and what comes meanwhile is taken in the same round.
+#[tokio::test]
+async fn a_deadline_counts_from_after_the_command_came() {
+    let world = World::new().await;
+    world.clock.stride.store(1, Ordering::Relaxed);
+    let calls: Vec<_> = (0..3_000)
+        .map(|n| {
+            let (handle, clock) = (world.handle.clone(), Arc::clone(&world.clock));
+            tokio::spawn(async move {
+                let came = clock.manual.read().wall;
+                (came, handle.submit(acquire_with(&format!("r{n}"), |_| {})).await.unwrap().into_inner())
+            })
+        })
+        .collect();
+    for call in calls {
+        let (came, Reply::Granted(grant)) = call.await.unwrap() else { panic!("it is free") };
+        assert!(grant.created_at >= came, "{} was decided as of before it came", grant.resource);
+    }
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! A node with its journal, its clock and its data directory.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -34,12 +34,14 @@ pub(super) struct TestClock {
     seen: watch::Sender<Duration>,
     /// How often the loop has set its alarm.
     pub(super) alarms: AtomicUsize,
+    /// After each look of the loop so many milliseconds pass.
+    pub(super) stride: AtomicU64,
 }
 
 impl TestClock {
     fn new() -> Self {
         let seen = watch::Sender::new(Duration::ZERO);
-        Self { manual: ManualClock::new(), seen, alarms: AtomicUsize::new(0) }
+        Self { manual: ManualClock::new(), seen, alarms: AtomicUsize::new(0), stride: AtomicU64::new(0) }
     }
 
     /// Lets time pass in steps that are no pauses, each of which the loop sees.
@@ -57,7 +59,12 @@ impl TestClock {
 
 impl Clock for TestClock {
     fn read(&self) -> Reading {
-        self.manual.read()
+        let reading = self.manual.read();
+        let stride = self.stride.load(Ordering::Relaxed);
+        if stride > 0 && std::thread::current().name() == Some("leasehold-loop") {
+            self.manual.advance(Duration::from_millis(stride));
+        }
+        reading
     }
 
     /// A loop that goes to sleep has done everything there was to do at this time.
