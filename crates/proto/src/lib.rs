@@ -7,7 +7,7 @@
 
 mod codec;
 
-pub use codec::{Codec, Reads, Writes};
+pub use codec::{Codec, Reads, Writes, append, append_field};
 
 #[allow(missing_docs, clippy::all, unreachable_pub, reason = "generated; the proto file is the documentation")]
 #[rustfmt::skip]

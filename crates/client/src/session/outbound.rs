@@ -33,7 +33,7 @@ impl Unsent {
             self.0.push_back(Vec::with_capacity(PORTION_BYTES));
         }
         let last = self.0.back_mut().expect("there is one now");
-        prost::encoding::message::encode(REQUESTS, request, last);
+        leasehold_proto::append_field(REQUESTS, request, last);
     }
 
     pub(super) fn is_empty(&self) -> bool {
