@@ -211,9 +211,7 @@ impl DiskWorld {
                     return;
                 }
             }
-            let mut deliveries = Vec::new();
-            state.deliver(&mut deliveries);
-            self.tell(deliveries, &mut told);
+            self.tell(std::iter::from_fn(|| state.delivery()), &mut told);
             if self.chance.per_mille(30) {
                 self.snapshot(&mut opened);
             }
@@ -269,7 +267,7 @@ impl DiskWorld {
         (command, Shown::Acquire { resource, lease: Id(*lease_id.as_bytes()), session: None })
     }
 
-    fn tell(&mut self, deliveries: Vec<Delivery>, told: &mut Vec<(Ticket, u64)>) {
+    fn tell(&mut self, deliveries: impl Iterator<Item = Delivery>, told: &mut Vec<(Ticket, u64)>) {
         for delivery in deliveries {
             let Delivery::Reply(ticket, reply) = delivery else { continue };
             let Some(place) = told.iter().position(|(asked, _)| *asked == ticket) else { continue };

@@ -16,7 +16,7 @@ use crate::mailbox::{CallBatch, Place};
 use crate::post::Post;
 use crate::serving_time::ServingTime;
 use crate::shared::{Message, Phase, Shared};
-use crate::state::{CommittedBatch, Delivery, State};
+use crate::state::{CommittedBatch, State};
 use crate::ticket_hash::TicketHasher;
 use crate::turns::Turns;
 use crate::{Settled, Sleep, StopReason, SubmitError, Trail, awake};
@@ -35,8 +35,6 @@ pub(crate) struct Desk {
     last_ticket: u64,
     /// Taken and undelivered decisions beyond which nothing more is taken.
     most_backlog: usize,
-    /// Reused from batch to batch.
-    deliveries: Vec<Delivery>,
     /// Reused from batch to batch.
     post: Post,
     /// Whose turn it is.
@@ -100,7 +98,6 @@ impl Desk {
             calls: HashMap::default(),
             last_ticket: 0,
             most_backlog,
-            deliveries: Vec::new(),
             post: Post::default(),
             turns,
             settled: None,

@@ -166,9 +166,7 @@ async fn carry_out(
     state.resign();
     commit(&mut state, opened).await?;
     opened.tail = state.tail();
-    let mut deliveries = Vec::new();
-    state.deliver(&mut deliveries);
-    let reply = deliveries.into_iter().find_map(|delivery| match delivery {
+    let reply = std::iter::from_fn(|| state.delivery()).find_map(|delivery| match delivery {
         Delivery::Reply(_, reply) => Some(reply.into_inner()),
         Delivery::Live(..) => None,
     });

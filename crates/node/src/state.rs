@@ -22,7 +22,7 @@ use leasehold_types::{Epoch, Nonce, Now, Slot, Time, WallTime};
 
 use crate::{Call, Durable, StopReason, SubmitError};
 use bodies::{Bodies, Body};
-use outbox::{Contents, Outbox};
+use outbox::{News, Outbox};
 
 pub use work::{CommittedBatch, Delivery, Next, Work};
 
@@ -214,16 +214,15 @@ impl State {
         }
     }
 
-    /// Adds what may be told now to `out`, in the order of decision.
-    pub fn deliver(&mut self, out: &mut Vec<Delivery>) {
+    /// The next thing that may be told now, in the order of decision.
+    pub fn delivery(&mut self) -> Option<Delivery> {
         if self.trusted_from > self.confirmed {
-            return;
+            return None;
         }
-        let epoch = self.epoch;
-        while let Some(Contents { live, replies }) = self.outbox.pop(self.durable, self.confirmed) {
-            out.extend(live.map(|(at, event)| Delivery::Live(at, event)));
-            out.extend(replies.map(|(to, reply)| Delivery::Reply(to, Durable::new(reply, epoch))));
-        }
+        Some(match self.outbox.pop(self.durable, self.confirmed)? {
+            News::Live(at, event) => Delivery::Live(at, event),
+            News::Reply(to, reply) => Delivery::Reply(to, Durable::new(reply, self.epoch)),
+        })
     }
 
     /// Gives everything up. The replies that were still waiting turn into the errors that are true of them: in doubt if
@@ -289,8 +288,8 @@ impl State {
         let Decision { facts, replies, events, confirm } = decision;
         let first = self.bodies.decided();
         let mut events = events.drain(..).peekable();
-        for (index, fact) in facts.drain(..).enumerate() {
-            self.bodies.push(&fact);
+        for (index, fact) in facts.iter().enumerate() {
+            self.bodies.push(fact);
             while let Some((place, event)) =
                 events.next_if(|(place, _)| *place == EventAt::Fact(index) || *place == EventAt::Nowhere)
             {
@@ -304,6 +303,7 @@ impl State {
             assert_eq!(place, EventAt::Nowhere, "the events of facts stand in the order of their facts");
             self.live.push((at, event));
         }
+        facts.clear();
         let round = if *confirm { self.begun + 1 } else { 0 };
         self.outbox.push(first..self.bodies.decided(), round, replies, &mut self.live);
     }

@@ -137,9 +137,7 @@ impl World {
 
     /// Hears what is told, and checks that it is durable.
     fn hear(&mut self) {
-        let mut deliveries = Vec::new();
-        self.state.deliver(&mut deliveries);
-        for delivery in deliveries {
+        while let Some(delivery) = self.state.delivery() {
             let Delivery::Reply(_, reply) = delivery else { continue };
             let durable = self.durable.last_token();
             match reply.into_inner() {
@@ -175,9 +173,7 @@ impl World {
             self.state.take(Ticket(self.last_ticket), with(ask), self.now());
             assert_eq!(self.state.next_work(), Some(Work::Confirm));
             self.state.confirmed(Confirmation::Current);
-            let mut answers = Vec::new();
-            self.state.deliver(&mut answers);
-            let Some(Delivery::Reply(_, reply)) = answers.pop() else { panic!("a read is answered") };
+            let Some(Delivery::Reply(_, reply)) = self.state.delivery() else { panic!("a read is answered") };
             match reply.into_inner() {
                 Reply::Lease(lease) => assert_eq!(lease.token.get(), token),
                 Reply::Refused(leasehold_core::Refusal::LeaseNotHeld { token: ended, .. }) => {

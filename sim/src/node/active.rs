@@ -41,7 +41,6 @@ pub(crate) struct Active {
     /// A time-out is set: for the work in flight, or for some that was before it.
     is_timed: bool,
     rounds: u64,
-    deliveries: Vec<Delivery>,
 }
 
 /// Work whose outcome is awaited.
@@ -75,7 +74,6 @@ impl Active {
             is_resigning: false,
             is_timed: false,
             rounds: 0,
-            deliveries: Vec::new(),
         }
     }
 
@@ -305,21 +303,16 @@ impl World {
 
     fn deliver(&mut self, ix: usize) {
         let mistake = self.mistake;
-        let Some(active) = self.nodes[ix].active() else { return };
-        let mut deliveries = std::mem::take(&mut active.deliveries);
-        active.state.deliver(&mut deliveries);
-        for delivery in deliveries.drain(..) {
+        while let Some(active) = self.nodes[ix].active()
+            && let Some(delivery) = active.state.delivery()
+        {
             let Delivery::Reply(ticket, durable) = delivery else { continue };
-            let Some(active) = self.nodes[ix].active() else { return };
             let Some((client, op)) = active.calls.remove(&ticket) else { continue };
             if mistake == Some(Mistake::AnswersForgotten) && self.chance.per_mille(20) {
                 continue;
             }
             let epoch = durable.epoch().0;
             self.send_answer(ix, client, op, Some(epoch), Ok(mistaken(mistake, durable)));
-        }
-        if let Some(active) = self.nodes[ix].active() {
-            active.deliveries = deliveries;
         }
     }
 

@@ -64,18 +64,17 @@ impl Desk {
 
     /// Hands out the answers that may leave now.
     fn deliver(&mut self) {
-        let mut deliveries = std::mem::take(&mut self.deliveries);
-        self.state.deliver(&mut deliveries);
-        if deliveries.is_empty() {
-            self.deliveries = deliveries;
+        let mut next = self.state.delivery();
+        if next.is_none() {
             return;
         }
         let (mut live, mut post) = (Vec::new(), std::mem::take(&mut self.post));
-        for delivery in deliveries.drain(..) {
+        while let Some(delivery) = next {
             match delivery {
                 Delivery::Reply(ticket, durable) => self.reply(ticket, durable, &mut post),
                 Delivery::Live(at, event) => live.push(Happened { id: None, at, event }),
             }
+            next = self.state.delivery();
         }
         if !live.is_empty() {
             let live: Arc<[Happened]> = live.into();
@@ -86,7 +85,6 @@ impl Desk {
             self.give_back(tenant, lease_id);
         }
         self.post = post;
-        self.deliveries = deliveries;
     }
 
     fn reply(&mut self, ticket: Ticket, durable: Durable<Reply>, post: &mut Post) {

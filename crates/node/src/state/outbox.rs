@@ -1,7 +1,6 @@
 //! What was decided to be told, waiting for what it rests on.
 
 use std::collections::VecDeque;
-use std::collections::vec_deque::Drain;
 use std::ops::Range;
 
 use leasehold_core::{Event, Reply, Ticket};
@@ -15,7 +14,7 @@ pub(super) struct Parcel {
     pub(super) facts: Range<u64>,
     /// The first round that may confirm it; 0 if it needs none.
     pub(super) round: u64,
-    /// How many of the outbox's replies and events are its own.
+    /// How many of the outbox's replies and events are its own, and were not told yet.
     pub(super) replies: usize,
     pub(super) live: usize,
 }
@@ -32,11 +31,11 @@ impl Parcel {
     }
 }
 
-/// What a parcel has to tell.
-pub(super) struct Contents<'a> {
-    /// Events that are not journaled.
-    pub(super) live: Drain<'a, (WallTime, Event)>,
-    pub(super) replies: Drain<'a, (Ticket, Reply)>,
+/// One thing to tell.
+pub(super) enum News {
+    /// An event that is not journaled.
+    Live(WallTime, Event),
+    Reply(Ticket, Reply),
 }
 
 /// Parcels in the order of decision. They leave in that order alone, so that nobody sees a later state before an
@@ -64,18 +63,27 @@ impl Outbox {
         }
         self.round_needed = self.round_needed.max(round);
         self.parcels.push_back(Parcel { facts, round, replies: replies.len(), live: live.len() });
-        self.replies.extend(replies.drain(..));
-        self.live.extend(live.drain(..));
+        move_all(replies, &mut self.replies);
+        move_all(live, &mut self.live);
     }
 
-    /// Takes what the next parcel has to tell, if it may leave.
-    pub(super) fn pop(&mut self, durable: u64, confirmed: u64) -> Option<Contents<'_>> {
-        let first = self.parcels.front()?;
+    /// Takes the next thing that may be told: of each parcel its events, then its replies.
+    pub(super) fn pop(&mut self, durable: u64, confirmed: u64) -> Option<News> {
+        let first = self.parcels.front_mut()?;
         if first.facts.end > durable || first.round > confirmed {
             return None;
         }
-        let Parcel { replies, live, .. } = self.parcels.pop_front()?;
-        Some(Contents { live: self.live.drain(..live), replies: self.replies.drain(..replies) })
+        let news = if first.live > 0 {
+            first.live -= 1;
+            self.live.pop_front().map(|(at, event)| News::Live(at, event))
+        } else {
+            first.replies -= 1;
+            self.replies.pop_front().map(|(to, reply)| News::Reply(to, reply))
+        };
+        if first.live + first.replies == 0 {
+            self.parcels.pop_front();
+        }
+        news
     }
 
     pub(super) fn round_needed(&self) -> u64 {
@@ -94,4 +102,13 @@ impl Outbox {
             (parcel, own)
         })
     }
+}
+
+/// Moves everything to the end of a queue. Nearly always that is one thing, for which a drain would cost more than the move.
+fn move_all<T>(from: &mut Vec<T>, to: &mut VecDeque<T>) {
+    let Some(last) = from.pop() else { return };
+    if !from.is_empty() {
+        to.extend(from.drain(..));
+    }
+    to.push_back(last);
 }

@@ -7,9 +7,7 @@ use crate::testing::{ROOMY, acquire, at, release, renew, show, state, word};
 
 /// What may be told now, as ticket and word.
 fn told(state: &mut State) -> Vec<(u64, &'static str)> {
-    let mut out = Vec::new();
-    state.deliver(&mut out);
-    out.iter()
+    std::iter::from_fn(|| state.delivery())
         .filter_map(|delivery| match delivery {
             Delivery::Reply(ticket, reply) => Some((ticket.0, word(reply.get()))),
             Delivery::Live(..) => None,
