@@ -268,3 +268,16 @@ impl IntoFuture for Acquire {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// There is one for each acquire, and it is moved into a box.
+    #[test]
+    fn a_request_that_is_awaited_is_small() {
+        let acquire = Client::new("http://127.0.0.1:1").unwrap().acquire("r");
+        let size = size_of_val(&acquire.acquired());
+        assert!(size <= 720, "{size}");
+    }
+}

@@ -14,7 +14,7 @@ use crate::deadline::{Life, Phase, Stamp, ms};
 use crate::error::{AcquireError, Holder, LostReason, NotAcquired, Refused};
 use crate::guard::{Held, LeaseGuard, LeaseState};
 use crate::retry::Backoff;
-use crate::session::{Answered, AskError, Session, SessionEnd, lease_bytes};
+use crate::session::{AskError, Asking, Session, SessionEnd, lease_bytes};
 
 impl Acquire {
     /// One lease id, asked for until it has an answer (K3).
@@ -29,12 +29,13 @@ impl Acquire {
         let mut backoff = Backoff::default();
         loop {
             let sent = clock::now();
-            let answered = self.asked(session, withdrawal.lease_id, sent, until).await;
+            let answered = session.heard(self.asking(session, withdrawal.lease_id, sent, until).await);
             let is_confirmed = answered.as_ref().is_ok_and(|answered| answered.is_confirmed);
             match answered.map(|answered| answered.outcome) {
                 Ok(Outcome::Granted(grant)) => {
                     let granted = Granted { lease_id: withdrawal.lease_id, sent, grant, is_confirmed };
-                    let guard = self.granted(session, name, granted).await?;
+                    let taken = self.taken(session, name, granted)?;
+                    let guard = Self::confirmed(session, taken).await?;
                     withdrawal.came = Came::Guard;
                     return Ok(guard);
                 }
@@ -72,13 +73,13 @@ impl Acquire {
         }
     }
 
-    async fn asked(
+    fn asking<'a>(
         &self,
-        session: &Session,
+        session: &'a Session,
         lease_id: LeaseId,
         sent: Stamp,
         until: Option<Stamp>,
-    ) -> Result<Answered, AskError> {
+    ) -> Asking<'a, impl Fn() -> Stamp + Unpin + use<'a>> {
         let left = until.map_or(ONE_WAIT, |until| until.since(sent));
         let wait = left.min(ONE_WAIT);
         let ask = Ask::Acquire(pb::StreamAcquire {
@@ -99,11 +100,12 @@ impl Acquire {
         // A longer wait is asked for again before this one ends, and so keeps its place in the queue.
         let goes_on = until.is_none_or(|until| until > sent.plus(ONE_WAIT));
         let deadline = if goes_on { sent.plus(wait * 9 / 10) } else { sent.plus(wait + patience) };
-        if wait.is_zero() {
-            return session.answered(ask, None, || deadline).await;
-        }
-        let give_up = || deadline.min(unreachable_at(session, sent, patience));
-        session.answered(ask, Some(sent.plus(wait)), give_up).await
+        let waits = !wait.is_zero();
+        let give_up = move || match waits {
+            true => deadline.min(unreachable_at(session, sent, patience)),
+            false => deadline,
+        };
+        session.asking(ask, waits.then(|| sent.plus(wait)), give_up)
     }
 
     fn is_blocking(&self) -> bool {
@@ -140,20 +142,14 @@ impl Acquire {
         Err(Failed::With(refused.into()))
     }
 
-    /// The grant is confirmed where it must be (R7), and becomes a guard.
-    async fn granted(
-        &self,
-        session: &Session,
-        name: &ResourceName,
-        granted: Granted,
-    ) -> Result<LeaseGuard, Failed> {
+    /// The session has the lease from now on.
+    fn taken(&self, session: &Session, name: &ResourceName, granted: Granted) -> Result<Taken, Failed> {
         let Granted { lease_id, sent, grant, is_confirmed } = granted;
         let broken = || Failed::With(AcquireError::Unavailable("a grant without a fencing token".to_owned()));
         let token = FencingToken::new(grant.fencing_token).map_err(|_| broken())?;
-        let now = clock::now();
         let proof = Proof {
             is_blocking: self.is_blocking(),
-            is_late: now.since(sent) > self.ttl / 3,
+            is_late: clock::now().since(sent) > self.ttl / 3,
             session_renewed: grant.session_renewed,
             kept_alive: is_confirmed,
         };
@@ -170,10 +166,17 @@ impl Acquire {
         if let Err(reason) = session.shared().hold(lease_id, &held) {
             return Err(Failed::With(held.why(session.shared(), reason).into()));
         }
-        let deadline = now.plus(session.shared().settings.patience);
+        Ok(Taken { held, lease_id, has_own, proof })
+    }
+
+    /// What was taken is confirmed where it must be (R7), and becomes a guard.
+    async fn confirmed(session: &Session, taken: Taken) -> Result<LeaseGuard, Failed> {
+        let Taken { held, lease_id, has_own, proof } = taken;
+        let deadline = || clock::now().plus(session.shared().settings.patience);
         let confirmed = match has_own {
-            true if proof.is_wanted() => renew_own(session, &held, lease_id, deadline).await,
-            false if proof.is_wanted() && !proof.is_there() => session.confirm(deadline).await,
+            // In boxes, since almost no acquire needs them.
+            true if proof.is_wanted() => Box::pin(renew_own(session, &held, lease_id, deadline())).await,
+            false if proof.is_wanted() && !proof.is_there() => Box::pin(session.confirm(deadline())).await,
             _ => Ok(()),
         };
         confirmed.map_err(|error| match error {
@@ -199,6 +202,15 @@ struct Granted {
     grant: pb::StreamGrant,
     /// A keep-alive that was decided after it has come with it.
     is_confirmed: bool,
+}
+
+/// A lease that the session has, and that nobody holds yet.
+struct Taken {
+    held: Arc<Held>,
+    lease_id: LeaseId,
+    /// It has a max hold, and so a life of its own.
+    has_own: bool,
+    proof: Proof,
 }
 
 /// Whether a grant counts as held as it came (R7).

@@ -24,7 +24,8 @@ use crate::clock;
 use crate::deadline::{Phase, Stamp};
 use crate::error::Refused;
 
-pub(crate) use places::Answered;
+pub(crate) use asking::Asking;
+pub(crate) use places::{Answered, Told};
 pub(crate) use shared::{Shared, lease_bytes};
 
 /// Why a session is over.
@@ -127,17 +128,25 @@ impl Session {
     /// Asks, and waits for the answer at most until `deadline`. Cancel-safe in that nothing is withdrawn: the request may
     /// still be carried out.
     pub(crate) async fn ask(&self, ask: Ask, deadline: Stamp) -> Result<Outcome, AskError> {
-        self.answered(ask, None, || deadline).await.map(|answered| answered.outcome)
+        let told = self.asking(ask, None, || deadline).await;
+        self.heard(told).map(|answered| answered.outcome)
     }
 
     /// The same for one that may wait in a queue until `wait_until`, whose deadline is asked for again whenever it has passed.
-    pub(crate) async fn answered(
-        &self,
-        ask: Ask,
-        wait_until: Option<Stamp>,
-        deadline: impl Fn() -> Stamp + Unpin,
-    ) -> Result<Answered, AskError> {
-        match self.shared().wire.asking(ask, wait_until, deadline).await {
+    /// What it gives is for [`Session::heard`].
+    ///
+    /// These are two functions, and neither is async, because a future that is awaited in another is copied into it: requests
+    /// are large, and there is one for each acquire.
+    pub(crate) fn asking<D>(&self, ask: Ask, wait_until: Option<Stamp>, deadline: D) -> Asking<'_, D>
+    where
+        D: Fn() -> Stamp + Unpin,
+    {
+        self.shared().wire.asking(ask, wait_until, deadline)
+    }
+
+    /// What came of asking.
+    pub(crate) fn heard(&self, told: Option<Told>) -> Result<Answered, AskError> {
+        match told {
             Some(Ok(answered)) => Ok(answered),
             Some(Err(end)) => Err(AskError::Ended(end)),
             None => Err(AskError::Unavailable(self.shared().trouble())),

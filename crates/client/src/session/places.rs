@@ -18,7 +18,7 @@ use crate::deadline::{Stamp, ms};
 const FIRST_PLACES: usize = 64;
 
 /// What came of a request.
-pub(super) type Told = Result<Answered, SessionEnd>;
+pub(crate) type Told = Result<Answered, SessionEnd>;
 
 /// An answer.
 #[derive(Clone, PartialEq, Debug)]
