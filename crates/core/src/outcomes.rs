@@ -175,22 +175,22 @@ impl Outcomes {
 
     fn remember(&mut self, tenant: TenantName, what: Remembered, ids: &mut Ids<'_>) {
         self.count += 1;
-        let kept = self.push(&tenant, self.count, what);
-        if kept > limits::OUTCOMES_PER_TENANT {
-            self.forget_oldest(&tenant, ids);
+        let order = match self.order.get_mut(&tenant) {
+            Some(order) => order,
+            None => self.order.entry(tenant.clone()).or_default(),
+        };
+        order.push_back((self.count, what));
+        if order.len() > limits::OUTCOMES_PER_TENANT {
+            let oldest = order.pop_front();
             if self.count.is_multiple_of(AHEAD) {
-                self.look_ahead(&tenant, ids);
+                // The next ones that are forgotten were not looked at for long.
+                for (_, next) in order.iter().take(AHEAD as usize) {
+                    if let Remembered::Lease(ix) = next {
+                        ids.ids.look_ahead(self.leases.get(*ix).id);
+                    }
+                }
             }
-        }
-    }
-
-    /// The next ones that are forgotten were not looked at for long.
-    fn look_ahead(&self, tenant: &TenantName, ids: &Ids<'_>) {
-        let next = self.order.get(tenant).into_iter().flat_map(|order| order.iter().take(AHEAD as usize));
-        for (_, what) in next {
-            if let Remembered::Lease(ix) = what {
-                ids.ids.look_ahead(self.leases.get(*ix).id);
-            }
+            oldest.into_iter().for_each(|(_, oldest)| self.forget(&tenant, oldest, ids));
         }
     }
 
@@ -215,11 +215,15 @@ impl Outcomes {
         if order.is_empty() {
             self.order.remove(tenant);
         }
-        let key = match oldest {
-            None => None,
-            Some((_, Remembered::Lease(ix))) => self.forget_lease(ix, ids).was.and_then(|was| was.key),
-            Some((_, Remembered::Session(id))) => self.sessions.remove(&id).and_then(|ended| ended.key),
-            Some((_, Remembered::Key(key))) => Some(key),
+        oldest.into_iter().for_each(|(_, oldest)| self.forget(tenant, oldest, ids));
+    }
+
+    /// Forgets what stands in the order no more.
+    fn forget(&mut self, tenant: &TenantName, what: Remembered, ids: &mut Ids<'_>) {
+        let key = match what {
+            Remembered::Lease(ix) => self.forget_lease(ix, ids).was.and_then(|was| was.key),
+            Remembered::Session(id) => self.sessions.remove(&id).and_then(|ended| ended.key),
+            Remembered::Key(key) => Some(key),
         };
         if let Some(key) = key {
             self.keyed.remove(&(tenant.clone(), key));
@@ -251,15 +255,9 @@ impl Outcomes {
         last < number && number <= self.count
     }
 
-    /// Puts something at the end of its tenant's order, under this number; how long that is then. Also for snapshots.
-    pub(crate) fn push(&mut self, tenant: &TenantName, number: u64, what: Remembered) -> usize {
-        // Nearly always the tenant is there, and its name need not be shared once more.
-        if !self.order.contains_key(tenant) {
-            self.order.insert(tenant.clone(), VecDeque::new());
-        }
-        let order = self.order.get_mut(tenant).expect("it was just made sure of");
-        order.push_back((number, what));
-        order.len()
+    /// Puts something at the end of its tenant's order, under this number, as a snapshot has it.
+    pub(crate) fn push(&mut self, tenant: &TenantName, number: u64, what: Remembered) {
+        self.order.entry(tenant.clone()).or_default().push_back((number, what));
     }
 
     /// Puts back what a snapshot held.
