@@ -79,6 +79,10 @@ fn check(
     if text.len() > most {
         return Err(InvalidName::TooLong { what, bytes: text.len(), most });
     }
+    // Nearly all text is ASCII, in which a byte is a character.
+    if text.bytes().all(|byte| byte.is_ascii() && allowed(char::from(byte))) {
+        return Ok(());
+    }
     match text.chars().find(|&c| !allowed(c)) {
         Some(found) => Err(InvalidName::Character { what, found }),
         None => Ok(()),
