@@ -10,7 +10,7 @@ use super::{App, unexpected};
 impl App {
     /// An acquire, and what came of it.
     pub(crate) async fn acquire(&self, key: Option<RequestKey>, acquire: Acquire) -> Result<Reply, Problem> {
-        let attempt = self.metrics.acquire_begins(&self.tenant, &acquire, Instant::now());
+        let attempt = self.metrics.acquire_begins(&self.tenant, &acquire, Instant::now(), &mut None);
         let reply = self.submit(key, Command::Acquire(acquire)).await;
         attempt.ends(&reply, Instant::now());
         reply

@@ -18,7 +18,8 @@ use tokio::time::Instant;
 use crate::config::PolicyBook;
 use crate::logs::LogSink;
 use histogram::{BATCH, CALL, Histogram};
-use scope::{Prefix, Scope, Scopes};
+pub(crate) use scope::Scope;
+use scope::{Prefix, Scopes};
 use trouble::Troubles;
 
 /// Everything that is counted.
@@ -105,9 +106,21 @@ impl Metrics {
         OpenConnection(Arc::clone(self))
     }
 
-    pub(crate) fn acquire_begins(&self, tenant: &TenantName, acquire: &Acquire, now: Instant) -> Attempt {
+    /// An acquire begins. `last` is the scope of the one before it, of those that come together.
+    pub(crate) fn acquire_begins(
+        &self,
+        tenant: &TenantName,
+        acquire: &Acquire,
+        now: Instant,
+        last: &mut Option<Arc<Scope>>,
+    ) -> Attempt {
         let mode = acquire.sharing.mode();
-        let scope = self.counts.then(|| self.scope(tenant.as_str(), acquire.resource.as_str()));
+        let scope = self.counts.then(|| {
+            self.policies.with(|policies| {
+                let prefix = Prefix::of(acquire.resource.as_str(), policies);
+                Arc::clone(self.scopes.of_many(last, tenant.as_str(), prefix))
+            })
+        });
         if let Some(scope) = &scope {
             scope.attempts.add(mode);
         }
@@ -151,14 +164,10 @@ impl Metrics {
             return;
         }
         self.policies.with(|policies| {
-            let mut last: Option<(&str, Prefix<'_>, Arc<Scope>)> = None;
+            let mut last = None;
             for event in events {
                 let (tenant, name) = event.resource.parts();
-                let prefix = Prefix::of(name, policies);
-                let same = last.take().filter(|(of, under, _)| (*of, *under) == (tenant, prefix));
-                let scope = same.map_or_else(|| self.scopes.of(tenant, prefix), |(_, _, scope)| scope);
-                scope.count(event);
-                last = Some((tenant, prefix, scope));
+                self.scopes.of_many(&mut last, tenant, Prefix::of(name, policies)).count(event);
             }
         });
     }

@@ -34,7 +34,10 @@ impl ByMode {
 
 /// What is counted for one tenant and prefix.
 #[derive(Debug)]
-pub(super) struct Scope {
+pub(crate) struct Scope {
+    tenant: Box<str>,
+    /// As its label says.
+    prefix: Box<str>,
     /// `tenant="…",prefix="…"`.
     pub(super) labels: String,
     pub(super) attempts: ByMode,
@@ -53,6 +56,8 @@ impl Scope {
     fn new(tenant: &str, prefix: &str) -> Self {
         let escaped = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n");
         Self {
+            tenant: tenant.into(),
+            prefix: prefix.into(),
             labels: format!("tenant=\"{}\",prefix=\"{}\"", escaped(tenant), escaped(prefix)),
             attempts: ByMode::default(),
             granted: ByMode::default(),
@@ -65,6 +70,11 @@ impl Scope {
             waited: Histogram::new(&WAIT),
             held: Histogram::new(&HOLD),
         }
+    }
+
+    /// Whether it is what [`Scopes::of`] would find.
+    fn is_of(&self, tenant: &str, prefix: Prefix<'_>) -> bool {
+        *self.tenant == *tenant && *self.prefix == *prefix.text()
     }
 
     /// Counts what happened under it.
@@ -105,6 +115,12 @@ impl<'a> Prefix<'a> {
     pub(super) fn of(name: &'a str, policies: &'a Policies) -> Self {
         policies.prefix_of(name).map_or_else(|| Self::Own(prefix_of(name)), Self::Declared)
     }
+
+    fn text(self) -> &'a str {
+        match self {
+            Self::Own(text) | Self::Declared(text) => text,
+        }
+    }
 }
 
 /// The scopes of one tenant.
@@ -120,7 +136,7 @@ impl Prefixes {
     fn label<'a>(&self, prefix: Prefix<'a>) -> &'a str {
         match prefix {
             Prefix::Own(text) if self.own >= PREFIXES && !self.scopes.contains_key(text) => OTHER,
-            Prefix::Own(text) | Prefix::Declared(text) => text,
+            _ => prefix.text(),
         }
     }
 
@@ -156,6 +172,17 @@ impl Scopes {
         }
         let mut tenants = self.0.write().unwrap_or_else(PoisonError::into_inner);
         tenants.entry(tenant.into()).or_default().find_or_make(tenant, prefix)
+    }
+
+    /// The same for one of many that are asked for shortly after each other: nearly always it is the one before.
+    pub(super) fn of_many<'a>(
+        &self,
+        last: &'a mut Option<Arc<Scope>>,
+        tenant: &str,
+        prefix: Prefix<'_>,
+    ) -> &'a Arc<Scope> {
+        let same = last.take().filter(|last| last.is_of(tenant, prefix));
+        last.insert(same.unwrap_or_else(|| self.of(tenant, prefix)))
     }
 
     /// Every scope, or those of one tenant, by tenant and prefix.

@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use super::request::{self, Asked, Done};
 use crate::http::{App, outcome};
-use crate::metrics::Attempt;
+use crate::metrics::{Attempt, Scope};
 use crate::traces::Traced;
 
 /// Requests of one stream that wait to be answered, waiters included. Far above what a batching client has under way;
@@ -58,7 +58,8 @@ impl Pipeline {
     pub(super) fn take(&mut self, requests: Vec<pb::Request>, keep_alive: Option<pb::KeepAlive>) {
         let mut room = PENDING.saturating_sub(self.pending());
         let Self { app, session, lane, refused, .. } = self;
-        let mut frame = Frame { app, refused, sending: lane.begin(requests.len() + 1), now: Instant::now() };
+        let sending = lane.begin(requests.len() + 1);
+        let mut frame = Frame { app, refused, sending, now: Instant::now(), last: None };
         for request in requests {
             let asked = Asked::of(&request);
             let traced = traced(app, &request);
@@ -115,6 +116,8 @@ struct Frame<'a> {
     refused: &'a mut Vec<Done>,
     sending: Sending<'a, Tag>,
     now: Instant,
+    /// Where the last acquire is counted.
+    last: Option<Arc<Scope>>,
 }
 
 impl Frame<'_> {
@@ -125,7 +128,7 @@ impl Frame<'_> {
         };
         let attempt = match &command {
             Command::Acquire(acquire) => {
-                Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire, self.now))
+                Some(self.app.metrics.acquire_begins(&self.app.tenant, acquire, self.now, &mut self.last))
             }
             _ => None,
         };
