@@ -14,7 +14,7 @@ pub struct NodeConfig {
     /// Where the witness lives, with every journal.
     pub data_dir: PathBuf,
     /// A snapshot is made once this many bytes of facts were committed after the last one, or twice its size if that is
-    /// more. Default 32 MiB: a restart replays them in a fraction of a second.
+    /// more. Default 64 MiB: a restart replays them in a fraction of a second.
     pub snapshot_bytes: u64,
     /// Bytes of facts that stay behind every snapshot, so that a restarted node still has the newest events for
     /// watchers that resume. Default 2 MiB: more than ten thousand events.
@@ -67,7 +67,7 @@ impl NodeConfig {
         Self {
             name: name.into(),
             data_dir: data_dir.into(),
-            snapshot_bytes: 32 << 20,
+            snapshot_bytes: 64 << 20,
             resume_bytes: 2 << 20,
             queue: 16_384,
             queue_reserve: 4_096,

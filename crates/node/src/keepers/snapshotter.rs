@@ -20,7 +20,7 @@ const NICE: i32 = 10;
 
 /// In a crash loop a snapshot is made before the node serves, or each restart would have more to replay than the last;
 /// from so many bytes on, this part of what makes one due otherwise, since fewer are replayed in a moment.
-const WORTH_IT: u64 = 4;
+const WORTH_IT: u64 = 8;
 
 /// What the loop and the snapshotter share.
 #[derive(Debug, Default)]

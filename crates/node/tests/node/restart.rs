@@ -97,7 +97,7 @@ async fn snapshots_truncate_the_journal_and_lose_nothing() {
 #[tokio::test]
 async fn what_a_crash_loop_left_to_replay_is_a_snapshot_before_anything_is_served() {
     let mut world = World::with(MemoryJournal::new(), |config| config.resume_bytes = 500).await;
-    // More than is written, so that none is due otherwise; a quarter of it is less.
+    // More than is written, so that none is due otherwise; an eighth of it is less.
     world.config.snapshot_bytes = 12_000;
     let snapshot = async |journal: &MemoryJournal| {
         let mut reader = journal.reader().await.unwrap();
