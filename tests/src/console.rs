@@ -6,7 +6,8 @@
 //! along. That, background servers and `curl` in pipes are why this is a runner of its own.
 //!
 //! Three things differ from a reader's terminal: the port is a free one instead of 7420, `cargo run --release --` stands
-//! for the binary that was built before, and a `serve` in the foreground is left running, as in a second terminal. With
+//! for the binary that was built before, and a `serve` in the foreground is left running, as in a second terminal, until
+//! `# Ctrl-C in the terminal of the server`. With
 //! `LEASEHOLD_BLESS=1` blocks whose output differs are rewritten.
 
 mod block;
