@@ -175,6 +175,7 @@ impl Outcomes {
 
     fn remember(&mut self, tenant: TenantName, what: Remembered, ids: &mut Ids<'_>) {
         self.count += 1;
+        // Nearly always the tenant is there, and its name need not be shared once more.
         let order = match self.order.get_mut(&tenant) {
             Some(order) => order,
             None => self.order.entry(tenant.clone()).or_default(),
@@ -190,7 +191,9 @@ impl Outcomes {
                     }
                 }
             }
-            oldest.into_iter().for_each(|(_, oldest)| self.forget(&tenant, oldest, ids));
+            if let Some((_, oldest)) = oldest {
+                self.forget(&tenant, oldest, ids);
+            }
         }
     }
 
@@ -215,7 +218,9 @@ impl Outcomes {
         if order.is_empty() {
             self.order.remove(tenant);
         }
-        oldest.into_iter().for_each(|(_, oldest)| self.forget(tenant, oldest, ids));
+        if let Some((_, oldest)) = oldest {
+            self.forget(tenant, oldest, ids);
+        }
     }
 
     /// Forgets what stands in the order no more.
